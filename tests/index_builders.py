@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ class WordEmbedder:
         return made
 
 
+@cache
 def _direction(word: str, dimensions: int) -> Vector:
     raw = word.encode(errors="surrogatepass")
     seed = int.from_bytes(blake2b(raw, digest_size=8).digest())

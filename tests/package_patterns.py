@@ -11,16 +11,18 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import backstory
+from tests.source_code import MODULES, ROOT, nodes_of, source_of, tree_of
 
-ROOT = Path(backstory.__file__).parent
 _METHODS = frozenset({"match", "fullmatch"})
 _SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
+_LIBRARIES = frozenset({"re", "regex", "sre_compile"})
+_HAS_METHOD = re.compile(rf"\.({'|'.join(_METHODS | _SEARCHING)})\b")
+_HAS_LIBRARY = re.compile(rf"\b({'|'.join(_LIBRARIES)})\b")
 
 # Used by way of a table or an object, and only ever matched where a text begins, or
 # where a word was found.
@@ -101,7 +103,8 @@ def _read_pattern(
 
 def _constant_at(module: str, line: int) -> str:
     """The constant whose value begins or goes on in a line."""
-    for node in _parsed_modules()[module].body:
+    (path,) = (each for each in MODULES if _name_of(each) == module)
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and node.lineno <= line <= (
             node.end_lineno or node.lineno
         ):
@@ -109,53 +112,70 @@ def _constant_at(module: str, line: int) -> str:
     raise AssertionError(f"{module}:{line} makes an expression that is no constant")
 
 
-@cache
-def _parsed_modules() -> dict[str, ast.Module]:
-    parsed = {}
-    for path in ROOT.rglob("*.py"):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        name = ".".join(parts).removesuffix(".__init__")
-        parsed[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return parsed
+def _modules_with(mention: re.Pattern[str]) -> Iterator[tuple[str, Path]]:
+    """The modules whose text has it, by name: to parse all takes most of the time."""
+    for module in MODULES:
+        if mention.search(source_of(module)):
+            yield _name_of(module), module
 
 
-def _methods_used(constant: str, module: str | None) -> set[str]:
+def _name_of(module: Path) -> str:
+    parts = module.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _methods_used(constant: str, module: str | None) -> frozenset[str]:
     """By which methods of an expression a constant is used, in a module or in all."""
-    return {
-        node.attr
-        for name, tree in _parsed_modules().items()
-        if module in (name, None)
-        for node in ast.walk(tree)
+    return frozenset(
+        method
+        for name, used_in, method in _uses()
+        if name == constant and module in (used_in, None)
+    )
+
+
+@cache
+def _uses() -> frozenset[tuple[str, str, str]]:
+    """A name, the module where it is used, and by which method of an expression."""
+    return frozenset(
+        (node.value.id, name, node.attr)
+        for name, module in _modules_with(_HAS_METHOD)
+        for node in nodes_of(module)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id == constant
         and node.attr in _METHODS | _SEARCHING
-    }
+    )
 
 
 def uses_outside_of_constants() -> set[str]:
     """The functions that make an expression, and imports that would hide that."""
-    found = set()
-    for module, tree in _parsed_modules().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "re":
-                found.add(f"{module}: from re import")
-            if isinstance(node, ast.Import):
-                found.update(
-                    f"{module}: {name.name} as {name.asname}"
-                    for name in node.names
-                    if name.name in ("re", "regex", "sre_compile") and name.asname
-                )
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                found.update(
-                    f"{module.removeprefix('backstory.')}.{getattr(node, 'name', '')}"
-                    for inner in ast.walk(node)
-                    if isinstance(inner, ast.Attribute)
-                    and isinstance(inner.value, ast.Name)
-                    and inner.value.id == "re"
-                    and inner.attr in {"compile", "template"} | _METHODS | _SEARCHING
-                )
+    found: set[str] = set()
+    for name, module in _modules_with(_HAS_LIBRARY):
+        found.update(_hidden_uses(tree_of(module), name, ()))
     return found
+
+
+def _hidden_uses(
+    node: ast.AST, module: str, functions: tuple[str, ...]
+) -> Iterator[str]:
+    """Those in a node of a module, which is within these functions."""
+    if isinstance(node, ast.ImportFrom) and node.module == "re":
+        yield f"{module}: from re import"
+    elif isinstance(node, ast.Import):
+        for name in node.names:
+            if name.name in _LIBRARIES and name.asname:
+                yield f"{module}: {name.name} as {name.asname}"
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        within = f"{module.removeprefix('backstory.')}.{getattr(node, 'name', '')}"
+        functions = (*functions, within)
+    elif (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "re"
+        and node.attr in {"compile", "template"} | _METHODS | _SEARCHING
+    ):
+        yield from functions
+    for inner in ast.iter_child_nodes(node):
+        yield from _hidden_uses(inner, module, functions)
 
 
 def _record() -> list[tuple[str, int, str, int, bool]]:

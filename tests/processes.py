@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -30,13 +31,13 @@ def in_child(work: Callable[[], object]) -> int:
 
 def end_of(pid: int, *, limit_s: float = PATIENCE_S) -> str:
     """How a child ended: ``well``, ``badly``, by the name of a signal, or ``never``."""
-    give_up_at = time.monotonic() + limit_s
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() >= give_up_at:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return "never"
-        time.sleep(0.002)
+    process = os.pidfd_open(pid)
+    has_ended = select.select([process], [], [], limit_s)[0]
+    os.close(process)
+    if not has_ended:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return "never"
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name

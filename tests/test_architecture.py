@@ -16,12 +16,9 @@ import pytest
 
 import backstory
 from backstory.errors import BackstoryError
+from tests.source_code import GROUP, MODULES, ROOT, nodes_of, source_of, tree_of
 
-# One process parses the modules.
-pytestmark = pytest.mark.xdist_group("architecture")
-
-ROOT = Path(backstory.__file__).parent
-MODULES = sorted(ROOT.rglob("*.py"))
+pytestmark = pytest.mark.xdist_group(GROUP)
 
 # A package imports from the layers before its own, and from itself.
 LAYERS = (
@@ -132,21 +129,6 @@ def offenders(broken_by: Callable[[Path], Iterable[object]]) -> dict[str, list[o
     """What breaks a rule, by the name of the module that holds it."""
     found = {name_of(module): list(broken_by(module)) for module in MODULES}
     return {name: broken for name, broken in found.items() if broken}
-
-
-@cache
-def source_of(module: Path) -> str:
-    return module.read_text(encoding="utf-8")
-
-
-@cache
-def tree_of(module: Path) -> ast.Module:
-    return ast.parse(source_of(module))
-
-
-@cache
-def nodes_of(module: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(tree_of(module)))
 
 
 @cache
@@ -518,7 +500,7 @@ def test_no_foreign_text_reaches_a_model_outside_the_envelope() -> None:
         f"{name}:{piece.lineno}": ast.unparse(piece.value)
         for path in MODULES
         if (name := path.relative_to(ROOT).as_posix()).startswith(WRITES_FOR_MODELS)
-        for piece in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for piece in nodes_of(path)
         if isinstance(piece, ast.FormattedValue)
         and isinstance(piece.value, ast.Attribute)
         and piece.value.attr in FOREIGN

@@ -19,7 +19,9 @@ from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.llms import LLMS
 from backstory.tools import ALL_TOOLS, ToolRow
 from tests import tutorial
+from tests.grid import cases
 from tests.samples import all_cases
+from tests.source_code import GROUP, MODULES, ROOT, nodes_of
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [
@@ -49,7 +51,7 @@ def test_the_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
@@ -201,11 +203,10 @@ def glossary_tables() -> list[list[tuple[str, str]]]:
 
 def names_in_the_code() -> set[str]:
     """What has a name in the code, the databases or on the command line."""
-    source = REPOSITORY / "src/backstory"
     names = {"backstory"}
-    for module in source.rglob("*.py"):
+    for module in MODULES:
         names |= {module.stem, module.parent.name}
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        for node in nodes_of(module):
             match node:
                 case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
                     names.add(name)
@@ -214,7 +215,7 @@ def names_in_the_code() -> set[str]:
                 # Settings, columns, files and the words of enums and commands.
                 case ast.Constant(value=str(text)):
                     names.add(text)
-    for migration in source.rglob("*.sql"):
+    for migration in ROOT.rglob("*.sql"):
         sql = migration.read_text(encoding="utf-8")
         names |= set(re.findall(r"^(?:CREATE TABLE| {3}) (\w+)", sql, re.M))
     return names
@@ -251,6 +252,7 @@ def test_the_glossary_gives_no_meaning_twice() -> None:
     assert [text for text in meanings if not text.strip()] == []
 
 
+@pytest.mark.xdist_group(GROUP)
 def test_every_name_in_the_glossary_exists_in_the_code() -> None:
     rows = [
         f"{word} {meaning}" for table in glossary_tables() for word, meaning in table
@@ -291,7 +293,7 @@ def test_every_sample_is_described() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_no_page_names_a_machine_of_ours(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 

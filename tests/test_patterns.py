@@ -19,12 +19,12 @@ from tests.package_patterns import (
     package_patterns,
     uses_outside_of_constants,
 )
+from tests.source_code import GROUP
 
-# One process has the package's expressions recorded.
-pytestmark = pytest.mark.xdist_group("patterns")
+pytestmark = pytest.mark.xdist_group(GROUP)
 
 # Long enough to tell which texts take longest.
-LENGTH = 4_000
+LENGTH = 2_000
 # How many of those are measured at growing lengths, and up to which.
 SLOWEST = 9 if SOAK else 3
 MAX_LENGTH = 250_000 if SOAK else 16_000

@@ -18,12 +18,23 @@ from tests.web.hostile import record_hostile
 EDITS = "6f1d2c30"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def prepare_shell(folder: Path) -> Shell:
     """The shell of somebody whose agents have left the sample conversations."""
-    used = prepare_outputs(tmp_path)
+    used = prepare_outputs(folder)
     # A Sunday.
     return Shell(used.home, used.kept, now=datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """For tests that read."""
+    return prepare_shell(tmp_path_factory.mktemp("read"))
+
+
+@pytest.fixture
+def own_shell(tmp_path: Path) -> Shell:
+    """For tests that write."""
+    return prepare_shell(tmp_path)
 
 
 def list_ids(shell: Shell, *words: str) -> list[str]:
@@ -65,16 +76,16 @@ def test_days_are_named_as_in_queries(
 
 
 def test_a_session_is_of_every_day_between_its_first_and_last_message(
-    shell: Shell,
+    own_shell: Shell,
 ) -> None:
     append(
-        session_file(shell.home),
+        session_file(own_shell.home),
         a_line("Begin", uuid="u1", at="2026-01-01T10:00:00.000Z"),
         a_line("End", uuid="u2", at="2026-01-09T10:00:00.000Z"),
     )
-    shell.out("index")
+    own_shell.out("index")
 
-    assert list_ids(shell, "--since", "2026-01-04", "--until", "2026-01-05") == [
+    assert list_ids(own_shell, "--since", "2026-01-04", "--until", "2026-01-05") == [
         SESSION[:8]
     ]
 
@@ -95,10 +106,10 @@ def test_subagents_are_counted_or_listed_after_their_parent(shell: Shell) -> Non
     ]
 
 
-def test_a_subagent_is_listed_with_its_parent_wherever_it_ran(shell: Shell) -> None:
+def test_a_subagent_is_listed_with_its_parent_wherever_it_ran(own_shell: Shell) -> None:
     for number, folder in enumerate(("/srv/app", "/srv/elsewhere")):
         append(
-            session_file(shell.home, f"agent-{number}"),
+            session_file(own_shell.home, f"agent-{number}"),
             a_line(
                 "Look",
                 uuid=f"u{number}",
@@ -109,12 +120,12 @@ def test_a_subagent_is_listed_with_its_parent_wherever_it_ran(shell: Shell) -> N
             ),
             a_line("Looked", uuid=f"v{number}", role="assistant", cwd=folder),
         )
-    shell.out("index")
+    own_shell.out("index")
 
-    of_parent = json.loads(shell.out("sessions", "--json", "--project", "garden"))
+    of_parent = json.loads(own_shell.out("sessions", "--json", "--project", "garden"))
     assert of_parent[0]["subagents"] == 3
     # Its parent ran elsewhere, so it stands for itself.
-    assert list_ids(shell, "--project", "elsewhere") == ["agent-1"]
+    assert list_ids(own_shell, "--project", "elsewhere") == ["agent-1"]
 
 
 @pytest.mark.parametrize(
@@ -164,22 +175,22 @@ def test_the_limit_counts_sessions_and_not_their_subagents(shell: Shell) -> None
     ),
 )
 def test_warm_ups_are_hidden_and_nothing_else(
-    shell: Shell, lines: list[tuple[str, str]], is_hidden: bool
+    own_shell: Shell, lines: list[tuple[str, str]], is_hidden: bool
 ) -> None:
     of_subagent = {"session": "gone", "isSidechain": True, "agentId": "warm"}
     written = [
         a_line(text, uuid=f"u{number}", role=role, **of_subagent)  # type: ignore[arg-type]
         for number, (role, text) in enumerate(lines)
     ]
-    append(session_file(shell.home, "agent-warm"), *written)
-    shell.out("index")
+    append(session_file(own_shell.home, "agent-warm"), *written)
+    own_shell.out("index")
 
-    shown = shell.run("sessions", "--project", "demo")
+    shown = own_shell.run("sessions", "--project", "demo")
 
     said = "Hidden: 1 warm-up session. To list all, add --warm-ups.\n"
     assert shown.stderr == (said if is_hidden else "")
     assert ("agent-warm" in shown.stdout) is not is_hidden
-    assert list_ids(shell, "--project", "demo", "--warm-ups") == ["agent-wa"]
+    assert list_ids(own_shell, "--project", "demo", "--warm-ups") == ["agent-wa"]
 
 
 def test_nothing_that_fits_is_told_with_what_would_help(shell: Shell) -> None:
@@ -260,11 +271,11 @@ def test_a_message_to_forget_needs_its_session(shell: Shell) -> None:
     assert "--message needs the one SESSION" in done.stderr
 
 
-def test_the_page_has_no_script_and_loads_nothing(shell: Shell) -> None:
-    with Memory.open(shell.kept, settings="embedder.name=none") as memory:
+def test_the_page_has_no_script_and_loads_nothing(own_shell: Shell) -> None:
+    with Memory.open(own_shell.kept, settings="embedder.name=none") as memory:
         record_hostile(memory)
 
-    page = shell.out("show", "hostile", "--format", "html", "--tools")
+    page = own_shell.out("show", "hostile", "--format", "html", "--tools")
 
     seen = SeenTags()
     seen.feed(page)

@@ -25,6 +25,7 @@ from backstory.text.json_values import JsonObject
 from backstory.values.history import Role
 from backstory.values.structs import replace
 from tests.dialect_samples import REPLIES, SAMPLES, SHARED, SHORT, Reply, Sample
+from tests.grid import cases
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 WITH_RESULTS = [
@@ -70,13 +71,13 @@ NO_WORDS = {
     "type",
 }
 
-each_sample = pytest.mark.parametrize(
+each_sample = cases(
     "sample", SAMPLES, ids=lambda sample: f"{sample.dialect}-{sample.name}"
 )
-each_with_results = pytest.mark.parametrize(
+each_with_results = cases(
     "sample", WITH_RESULTS, ids=lambda sample: f"{sample.dialect}-{sample.name}"
 )
-each_reply = pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply.name)
+each_reply = cases("reply", REPLIES, ids=lambda reply: reply.name)
 
 
 def readable(value: object) -> str:
@@ -249,7 +250,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("message", "parts"), ODD, ids=readable)
+@cases(("message", "parts"), ODD, ids=readable)
 def test_odd_values_lose_no_text(message: JsonObject, parts: list[Part]) -> None:
     assert parts_of(message) == parts
 
@@ -621,7 +622,7 @@ def fields_of(reply: JsonObject) -> JsonObject:
     return {key: to_objects(value) for key, value in reply.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     "reply",
     [
         None,

@@ -30,6 +30,7 @@ from backstory.providers.embedders.openai import OpenAiEmbedder
 from tests.chance import examples
 from tests.embedding_server import EmbeddingServer, letter_counts, running_server
 from tests.faulty_server import Fault
+from tests.grid import cases, in_one_test
 from tests.processes import comes_true
 
 # 'auto' is one of the others.
@@ -151,7 +152,7 @@ def test_no_texts_have_no_vectors(embedder: Embedder) -> None:
     assert len(embedder.embed_texts([])) == 0
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=list(ODD_TEXTS))
+@in_one_test("text", ODD_TEXTS)
 def test_any_text_has_a_vector(embedder: Embedder, text: str) -> None:
     vectors = embedder.embed_texts(["before", text, "after"])
 
@@ -595,7 +596,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: EmbeddingServer) -
     embedder.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "said"),
     [
         (Fault(401, b'{"error": {"message": "bad key"}}'), "answered 401: bad key"),
@@ -633,6 +634,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(
     fault: Fault,
     said: str,
 ) -> None:
+    server.asked.clear()
     server.faults = [fault]
 
     with pytest.raises(ProviderRefused) as caught:
@@ -645,7 +647,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spoil", "said"),
     [
         ("wrong count", "gave 1 vectors for 2 texts"),
@@ -668,7 +670,7 @@ def test_vectors_that_are_none_are_not_taken(
     assert str(caught.value).endswith(said)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "said"),
     [
         (b"", "gave an answer that is not JSON"),

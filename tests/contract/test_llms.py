@@ -44,6 +44,7 @@ from backstory.settings import SETTINGS
 from backstory.text.tokens import estimate_tokens, most_tokens
 from tests.chance import examples
 from tests.faulty_server import Fault
+from tests.grid import cases, in_one_test
 from tests.llm_programs import FakeProgram, Play, claude_prints, codex_prints
 from tests.llm_server import HUGE, LlmServer, Script, running_server
 from tests.processes import comes_true
@@ -226,11 +227,12 @@ def test_tokens_that_the_provider_does_not_count_are_estimated(staged: Staged) -
     )
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=list(ODD_TEXTS))
+@in_one_test("text", ODD_TEXTS)
 def test_any_text_reaches_the_model(staged: Staged, text: str) -> None:
+    asked = len(staged.player.texts())
     ask(staged.llm, text, system=f"Sum up. {text[:100]}")
 
-    (sent,) = staged.player.texts()
+    (sent,) = staged.player.texts()[asked:]
     system = f"Sum up. {text[:100]}".replace("\ud83d", "\ufffd")
     prompt = text.replace("\ud83d", "\ufffd")
     together = ("", f"{system}\n\n{prompt}")
@@ -942,7 +944,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: LlmServer) -> None
     llm.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "said"),
     [
         (Fault(401, b'{"error": {"message": "bad key"}}'), "answered 401: bad key"),
@@ -978,6 +980,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: LlmServer) -> None
 def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(
     served: HttpLlm, server: LlmServer, clock: FakeClock, fault: Fault, said: str
 ) -> None:
+    server.asked.clear()
     server.faults = [fault]
 
     with pytest.raises(ProviderRefused) as caught:
@@ -993,7 +996,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "said"),
     [
         (400, "This model's maximum context length is 128000 tokens."),
@@ -1018,7 +1021,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_told_apart(
     assert clock.slept == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "said"),
     [
         (b"", "gave an answer that is not JSON"),

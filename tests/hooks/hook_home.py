@@ -11,6 +11,9 @@ from typing import Any
 
 from backstory.hooks.events import answer_event
 from backstory.memory import Memory
+from backstory.store.base.history import Batch, KeptMessage
+from backstory.values.history import NewMessage, Role, SessionFacts
+from backstory.values.moments import Moment
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -31,10 +34,26 @@ def fill(memory: Memory) -> None:
         title="Invoices",
         project=PROJECT,
     )
-    for number in range(40):
-        at = NOW - timedelta(days=300 + number)
-        said = f"plum{number} pear{number}"
-        memory.record("older", "user", said, sent_at=at, project=PROJECT)
+    # All at once: as many calls of ``record`` take longer than most tests do.
+    memory._parts.history.write(
+        Batch(
+            "python",
+            facts=[SessionFacts("older", project=PROJECT)],
+            messages=[
+                KeptMessage(
+                    NewMessage(
+                        "older",
+                        f"m{number}",
+                        Role.USER,
+                        f"plum{number} pear{number}",
+                        sent=Moment(NOW - timedelta(days=300 + number), 0),
+                    )
+                )
+                for number in range(40)
+            ],
+        ),
+        now=NOW,
+    )
     notes = memory.home / "memory"
     notes.mkdir(exist_ok=True)
     (notes / "MEMORY.md").write_text(FACTS, encoding="utf-8")

@@ -199,6 +199,21 @@ _DAMAGES = [
     _cache_is_no_database,
     _cache_cut_off,
 ]
+# A rebuild opens the old files. While the history is whole, it does not read what is in
+# them, so one damage to that is enough.
+_DAMAGES_TO_REBUILD = [
+    _cut_off,
+    _not_a_database,
+    _empty_file,
+    _no_index,
+    _no_texts,
+    _table_lost,
+    _words_lost,
+    _no_name_of_texts,
+    _no_cache,
+    _cache_is_no_database,
+    _cache_cut_off,
+]
 
 
 def a_copy(filled: Path, folder: Path) -> None:
@@ -218,27 +233,13 @@ def expected(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
         return results(memory)
 
 
-def search_in_every_way(folder: Path) -> list[str]:
-    """Search; returns the notices that were given."""
-    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
-        given = [memory.search(query).notices for query in QUERIES]
-        given += [memory.recall("alpha beta").notices]
-        given += [memory.episodes("alpha beta").notices]
-        memory.status()
-        assert memory.search("n1x17").hits
-    return [notice for notices in given for notice in notices]
-
-
-@pytest.mark.parametrize(
-    "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
-)
-def test_searching_a_damaged_index_raises_nothing_and_finds_what_it_can(
-    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
-) -> None:
-    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
-    damage(tmp_path / "backstory", random.Random(1))
-
-    search_in_every_way(tmp_path)
+def search_in_every_way(memory: Memory) -> None:
+    """Search, which raises nothing and finds what it can."""
+    results(memory)
+    memory.recall("alpha beta")
+    memory.episodes("alpha beta")
+    memory.status()
+    assert memory.search("n1x17").hits
 
 
 @pytest.mark.parametrize("damage", [_noise_in_pages, _noise_in_cache])
@@ -252,7 +253,8 @@ def test_searching_in_noise_raises_nothing(
     shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     damage(tmp_path / "backstory", random.Random(seed))
 
-    search_in_every_way(tmp_path)
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        search_in_every_way(memory)
 
 
 def test_scores_that_are_no_numbers_count_as_damage(
@@ -263,15 +265,14 @@ def test_scores_that_are_no_numbers_count_as_damage(
     _change(index_file, "UPDATE words_docsize SET sz = x'0000'")
     _change(index_file, "UPDATE words_data SET block = x'030000' WHERE id = 1")
 
-    search_in_every_way(tmp_path)
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        search_in_every_way(memory)
 
 
 @pytest.mark.parametrize(
-    "damage",
-    _DAMAGES,
-    ids=lambda damage: damage.__name__.strip("_"),
+    "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
 )
-def test_a_damaged_index_is_whole_again_after_indexing(
+def test_a_damaged_index_can_be_searched_and_is_whole_again_after_indexing(
     filled: Path,
     expected: Found,
     tmp_path: Path,
@@ -281,7 +282,7 @@ def test_a_damaged_index_is_whole_again_after_indexing(
     damage(tmp_path / "backstory", random.Random(1))
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
-        results(memory)
+        search_in_every_way(memory)
         memory.index()
         memory.embed()
 
@@ -291,7 +292,7 @@ def test_a_damaged_index_is_whole_again_after_indexing(
 
 
 @pytest.mark.parametrize(
-    "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
+    "damage", _DAMAGES_TO_REBUILD, ids=lambda damage: damage.__name__.strip("_")
 )
 def test_a_damaged_index_is_whole_again_after_a_rebuild(
     filled: Path,
@@ -617,14 +618,14 @@ def check_it_is_whole(memory: Memory) -> None:
     assert contents(memory) == held
 
 
-@pytest.mark.parametrize("room_kb", [40, 300])
+@pytest.mark.parametrize("room_kb", [40, 150])
 def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
     disk: Path, room_kb: int
 ) -> None:
     with an_indexed_memory(disk, embedder=WordEmbedder()) as memory:
-        fill(memory, sessions=2, messages=300)
+        fill(memory, sessions=2, messages=100)
         memory.search("alpha")
-        say_all(memory, (f"more {n} " * 30 for n in range(600)), session="s9")
+        say_all(memory, (f"more {n} " * 30 for n in range(300)), session="s9")
         leave_room(disk, room_kb)
 
         with pytest.raises(StoreFull):

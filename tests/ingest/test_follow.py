@@ -17,6 +17,7 @@ from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.system.files import describe
 from backstory.values.history import NewMessage, Source
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
+from tests.grid import cases
 from tests.ordinary_user import as_ordinary_user
 from tests.samples import Case, all_cases
 
@@ -198,7 +199,7 @@ def test_however_a_transcript_grows_the_same_is_read(
 # -- whose it is ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "session", "is_named"),
     [
         ("p/abc.jsonl", "abc", True),

@@ -12,6 +12,7 @@ from backstory.ingest.importers import get_format
 from backstory.system.files import describe
 from backstory.system.machine import Machine
 from backstory.values.history import Problem, Source
+from tests.grid import cases
 
 HOME = Path("/home/dev")
 
@@ -23,7 +24,7 @@ def locate(*places: str, platform: str = "linux", **environ: str) -> Path | None
 # -- places ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "expected"),
     [
         pytest.param("~/.agent", HOME / ".agent", id="below the home folder"),
@@ -128,8 +129,8 @@ def test_a_link_out_of_a_host_s_folder_is_a_problem(tmp_path: Path) -> None:
 # -- the table ---
 
 
-@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+@cases("host", HOSTS, ids=lambda host: host.name)
+@cases("platform", ["linux", "darwin", "win32"])
 def test_every_host_has_absolute_places_and_known_formats(
     host: Host, platform: str
 ) -> None:
@@ -149,7 +150,7 @@ CHATS = "User/workspaceStorage"
 WINDOWS = {"APPDATA": "/roaming", "LOCALAPPDATA": "/local"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("host", "platform", "environ", "expected"),
     [
         ("cline", "linux", {}, f"{HOME}/.config/Code/{CLINE}"),

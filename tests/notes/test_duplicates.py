@@ -10,6 +10,7 @@ from backstory.notes.duplicates import (
     is_same_fact,
     normalize_fact,
 )
+from tests.grid import cases
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_the_same_in_nearly_the_same_words_is_known(known: str, new: str) -> Non
     assert adds_nothing(normalize_fact(new), normalize_fact(known))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("known", "new"),
     [
         ("likes tea", "likes coffee"),

@@ -25,6 +25,7 @@ from backstory.notes.facts import (
 from backstory.notes.sections import iter_sections
 from backstory.text.markdown.lines import split_bom, split_lines
 from backstory.text.markdown.outline import read_outline
+from tests.grid import cases
 from tests.text.markdown.test_outline import LINES, texts
 
 HOSTILE = [
@@ -92,7 +93,7 @@ def test_a_fact_of_several_lines_is_one_item() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "topic", "expected"),
     [
         pytest.param("## Notes", "Notes", "## Notes\n- new", id="no final newline"),
@@ -232,7 +233,7 @@ def test_adding_and_taking_away_gives_the_same_bytes(
     assert remove_fact(add_fact(text, "Notes", fact), fact) == text
 
 
-@pytest.mark.parametrize("fact", HOSTILE)
+@cases("fact", HOSTILE)
 def test_a_hostile_fact_is_one_block_to_the_search_as_well(fact: str) -> None:
     added = add_fact(SOME + "\n## Last\n- end\n", "Notes", fact)
 
@@ -306,7 +307,7 @@ NESTED = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "old", "new", "expected"),
     [
         pytest.param("- likes tea\n", "likes tea", "likes jazz", "- likes jazz\n",

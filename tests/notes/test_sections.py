@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.notes.sections import Section, group_blocks, iter_sections
+from tests.grid import cases
 
 # -- sections and headings ---
 
@@ -38,7 +39,7 @@ Fixed the parser.
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("", [], id="nothing"),
@@ -117,7 +118,7 @@ def test_a_text_is_split_at_its_headings(
 # -- blocks ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("a\nb\n\n\nc", ["a\nb", "c"], id="paragraphs"),
@@ -248,7 +249,7 @@ def test_a_hostile_text_takes_no_longer_than_its_size_warrants(text: str) -> Non
 # -- cutting a section ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("blocks", "max_tokens", "expected"),
     [
         pytest.param([], 1, [], id="nothing"),

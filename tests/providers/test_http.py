@@ -7,6 +7,7 @@ contract/test_llms.py.
 import pytest
 
 from backstory.providers.http import is_address, means_size
+from tests.grid import cases
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_an_address_has_a_host_and_speaks_http(url: str, expected: bool) -> None
     assert is_address(url) is expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "expected"),
     [
         ("This model's maximum context length is 8192 tokens", True),

@@ -12,6 +12,7 @@ import pytest
 from backstory.memory import Memory
 from backstory.search import activity
 from backstory.text.query import asks_what_was_done, parse_query
+from tests.grid import cases
 from tests.samples import a_memory
 
 # A Wednesday.
@@ -105,7 +106,7 @@ def test_filters_narrow_it(week: Diary) -> None:
     assert week.days("last week", scope="memory") == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "is_asked"),
     [
         ("yesterday", True),

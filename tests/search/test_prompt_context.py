@@ -16,6 +16,7 @@ from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.moments import Moment
 from backstory.values.structs import replace
+from tests.grid import cases
 
 SAID = Moment(datetime(2026, 2, 25, 12, tzinfo=UTC))
 MEMORY = """# Long-term Memory
@@ -127,7 +128,7 @@ def test_a_fact_of_several_lines_stays_whole_and_headings_do_not_stay_alone() ->
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         "### Relevant Memories",

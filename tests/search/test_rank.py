@@ -12,6 +12,7 @@ from backstory.values.hits import HitSource
 from backstory.values.structs import replace
 from backstory.values.units import SessionRef, UnitKind
 from tests.builders import USUAL
+from tests.grid import cases
 from tests.index_builders import NOW
 
 WEIGHTS = USUAL.weights
@@ -94,7 +95,7 @@ def test_in_an_agentic_session_the_request_counts_and_not_the_neighbours() -> No
     assert supports(is_agentic=False) == [0.05, 0.1, 0.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text_bytes", "is_agentic", "is_step", "expected"),
     [
         (UnitKind.ASSISTANT, 10, True, True, 0.5),

@@ -7,10 +7,11 @@ from backstory.search.strength import Coverage, is_relevant, judge
 from backstory.search.tuned_profile import TunedProfile
 from backstory.text.query import parse_query
 from backstory.values.hits import Hit, HitSource, ScorePart, Strength
+from tests.grid import cases
 from tests.search.test_rank import a_candidate
 
 
-@pytest.mark.parametrize(
+@cases(
     ("share", "rarity", "cosine", "has_phrase", "expected"),
     [
         (0.0, 0.0, None, True, Strength.STRONG),

@@ -8,6 +8,7 @@ from backstory.search.worth import choose_worthy
 from backstory.values.history import Message, Role
 from backstory.values.hits import Hit, HitSource, ScorePart, Strength
 from backstory.values.structs import replace
+from tests.grid import cases
 
 SHOP = Path("/home/ada/shop")
 TEXT = (
@@ -42,7 +43,7 @@ def a_hit(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hit", "is_worth_it"),
     [
         (a_hit(), True),

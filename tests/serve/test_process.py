@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from tests.processes import PATIENCE_S, comes_true
 from tests.shell import BACKSTORY, Shell
 
 SECRETS = ("zebra", "giraffe", "bst_")
+NAME = "memory.example.org"
 
 
 class ServerProcess:
@@ -43,9 +45,8 @@ class ServerProcess:
 
 @contextmanager
 def serving(shell: Shell, *words: str, **environ: str) -> Iterator[ServerProcess]:
-    log = shell.home / "log"
     with (
-        log.open("w") as writer,
+        NamedTemporaryFile("w", dir=shell.home, prefix="log-", delete=False) as writer,
         subprocess.Popen(
             [*BACKSTORY, "serve", "--port", "0", *words],
             env={**shell.environ, "BACKSTORY_EMBEDDER_NAME": "none", **environ},
@@ -57,6 +58,7 @@ def serving(shell: Shell, *words: str, **environ: str) -> Iterator[ServerProcess
     ):
         assert process.stdout is not None
         said = process.stdout.readline()
+        log = Path(writer.name)
         assert said.startswith("Serving http"), log.read_text()
         url = said.removeprefix("Serving ").strip()
         try:
@@ -82,6 +84,31 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path, tmp_path / "kept")
 
 
+# One process has it.
+uses_running = pytest.mark.xdist_group("running server")
+
+
+@pytest.fixture(scope="module")
+def running(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Shell, ServerProcess]]:
+    """A server that is started once, and the shell of whoever runs it."""
+    folder = tmp_path_factory.mktemp("running")
+    shell = Shell(folder, folder / "kept")
+    make_token(shell)
+    with serving(shell, "--name", NAME) as server:
+        yield shell, server
+
+
+@pytest.fixture
+def taken_port() -> Iterator[str]:
+    """A port where no server can start, however wrongly it does not refuse to."""
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        yield str(other.getsockname()[1])
+
+
 def make_token(shell: Shell, scope: str = "read-write", *more: str) -> str:
     done = shell.run("token", "create", "Anna", "--scope", scope, *more)
     assert done.returncode == 0, done.stderr
@@ -92,14 +119,14 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_without_a_token_it_does_not_start(shell: Shell) -> None:
+def test_without_a_token_it_does_not_start(shell: Shell, taken_port: str) -> None:
     make_token(shell, "metrics")
     expired = datetime(2020, 1, 1, tzinfo=UTC)
     FileTokens(shell.kept, lambda: datetime.now(UTC)).create(
         "Anna", tenant="", scope=Scope.READ, expires_at=expired
     )
 
-    done = shell.process("serve", "--port", "0")
+    done = shell.run("serve", "--port", taken_port)
 
     assert (done.returncode, done.stdout) == (11, "")
     assert done.stderr == (
@@ -109,10 +136,12 @@ def test_without_a_token_it_does_not_start(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["*", "proxy.example.org", "10.0.0.5/8", ""])
-def test_only_an_address_is_believed_as_a_proxy(shell: Shell, proxy: str) -> None:
+def test_only_an_address_is_believed_as_a_proxy(
+    shell: Shell, taken_port: str, proxy: str
+) -> None:
     make_token(shell)
 
-    done = shell.process("serve", "--port", "0", "--behind-proxy", proxy)
+    done = shell.run("serve", "--port", taken_port, "--behind-proxy", proxy)
 
     assert (done.returncode, done.stdout) == (11, "")
     assert f"--behind-proxy: '{proxy}' is not an IP address" in done.stderr
@@ -121,10 +150,12 @@ def test_only_an_address_is_believed_as_a_proxy(shell: Shell, proxy: str) -> Non
 @pytest.mark.parametrize(
     "name", ["http://memory.example.org", "memory.example.org:443", "a/b", "a b", ""]
 )
-def test_a_name_that_no_client_can_ask_for_is_refused(shell: Shell, name: str) -> None:
+def test_a_name_that_no_client_can_ask_for_is_refused(
+    shell: Shell, taken_port: str, name: str
+) -> None:
     make_token(shell)
 
-    done = shell.process("serve", "--port", "0", "--name", name)
+    done = shell.run("serve", "--port", taken_port, "--name", name)
 
     assert (done.returncode, done.stdout) == (11, "")
     assert done.stderr == (
@@ -154,11 +185,11 @@ def test_a_token_that_would_be_of_no_use_is_not_made(
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 def test_for_other_machines_it_does_not_start_unencrypted(
-    shell: Shell, host: str
+    shell: Shell, taken_port: str, host: str
 ) -> None:
     make_token(shell)
 
-    done = shell.process("serve", "--host", host, "--port", "0")
+    done = shell.run("serve", "--host", host, "--port", taken_port)
 
     assert (done.returncode, done.stdout) == (11, "")
     assert f"on {host}, tokens and memories would travel unencrypted" in done.stderr
@@ -174,24 +205,27 @@ def test_for_other_machines_it_does_not_start_unencrypted(
     ],
 )
 def test_a_certificate_that_cannot_be_used_is_refused(
-    shell: Shell, words: list[str], said: str
+    shell: Shell, taken_port: str, words: list[str], said: str
 ) -> None:
     make_token(shell)
     (shell.home / "junk").write_text("not a certificate")
 
-    done = shell.process("serve", "--port", "0", *words)
+    done = shell.run("serve", "--port", taken_port, *words)
 
     assert done.returncode == 11
     assert said in done.stderr
 
 
-def test_a_made_token_works_until_it_is_revoked(shell: Shell) -> None:
+@uses_running
+def test_a_made_token_works_until_it_is_revoked(
+    running: tuple[Shell, ServerProcess],
+) -> None:
+    shell, server = running
     token = make_token(shell)
-    make_token(shell)
-    with serving(shell) as server:
-        before = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
-        shell.run("token", "revoke", "1")
-        after = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
+    made = json.loads(shell.out("token", "list", "--json"))[-1]
+    before = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
+    shell.run("token", "revoke", str(made["number"]))
+    after = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
 
     assert (before.status_code, after.status_code) == (200, 401)
 
@@ -227,15 +261,20 @@ def test_logs_are_json_and_tell_nothing_that_was_said_or_looked_for(
     assert 'route="other",status="404"' in told
 
 
-def test_an_error_is_logged_by_its_kind_and_place_alone(shell: Shell) -> None:
+@uses_running
+def test_an_error_is_logged_by_its_kind_and_place_alone(
+    running: tuple[Shell, ServerProcess],
+) -> None:
+    shell, server = running
     token = make_token(shell)
-    with serving(shell) as server:
-        (shell.kept / "memory").mkdir(exist_ok=True, parents=True)
-        (shell.kept / "memory" / "MEMORY.md").mkdir()
-        answer = httpx.get(f"{server.url}/memory", headers=bearer(token))
-        assert answer.status_code >= 400
-        assert str(shell.kept) not in answer.text
-        assert all(isinstance(line, dict) for line in server.lines)
+    (shell.kept / "memory").mkdir(exist_ok=True, parents=True)
+    (shell.kept / "memory" / "MEMORY.md").mkdir()
+
+    answer = httpx.get(f"{server.url}/memory", headers=bearer(token))
+
+    assert answer.status_code >= 400
+    assert str(shell.kept) not in answer.text
+    assert all(isinstance(line, dict) for line in server.lines)
 
 
 def test_it_says_that_it_ends_before_it_does_and_exits_well(shell: Shell) -> None:
@@ -338,13 +377,17 @@ def test_a_tool_that_is_at_work_answers_before_the_server_ends(shell: Shell) -> 
         assert server.process.wait(PATIENCE_S) == 0
 
 
-def test_nobody_keeps_the_server_waiting_with_a_stream_of_nothing(shell: Shell) -> None:
+@uses_running
+def test_nobody_keeps_the_server_waiting_with_a_stream_of_nothing(
+    running: tuple[Shell, ServerProcess],
+) -> None:
+    shell, server = running
     token = make_token(shell)
-    with serving(shell) as server:
-        answer = httpx.get(
-            f"{server.url}/mcp",
-            headers={**bearer(token), "Accept": "text/event-stream"},
-        )
+
+    answer = httpx.get(
+        f"{server.url}/mcp",
+        headers={**bearer(token), "Accept": "text/event-stream"},
+    )
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
@@ -405,28 +448,18 @@ def test_over_tls_a_browser_signs_in_and_stays_signed_in(
     assert third.headers["strict-transport-security"] == "max-age=31536000"
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for localhost that signs itself."""
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    folder = tmp_path_factory.mktemp("certificate")
+    chain, key = folder / "chain.pem", folder / "key.pem"
     subprocess.run(
         [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-keyout",
-            str(key),
-            "-out",
-            str(chain),
+            *("openssl", "req", "-x509", "-nodes", "-days", "2"),
+            # Such a key is made much faster than one for RSA.
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
+            *("-keyout", str(key), "-out", str(chain)),
         ],
         check=True,
         capture_output=True,
@@ -434,20 +467,25 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return chain, key
 
 
+@uses_running
 def test_forwarding_headers_count_only_from_a_proxy_that_was_named(
-    shell: Shell,
+    running: tuple[Shell, ServerProcess],
 ) -> None:
-    token = make_token(shell)
+    shell, without_proxy = running
     headers = {
-        **bearer(token),
-        "Host": "memory.example.org",
+        **bearer(make_token(shell)),
+        "Host": NAME,
         "X-Forwarded-Proto": "https",
-        "Origin": "https://memory.example.org",
+        "Origin": f"https://{NAME}",
     }
-    statuses = []
-    for words in ([], ["--behind-proxy", "127.0.0.1"], ["--behind-proxy", "10.9.8.7"]):
-        with serving(shell, "--name", "memory.example.org", *words) as server:
-            answer = httpx.get(f"{server.url}/api/sessions", headers=headers)
-            statuses.append(answer.status_code)
 
-    assert statuses == [403, 200, 403]
+    def ask(server: ServerProcess) -> int:
+        return httpx.get(f"{server.url}/api/sessions", headers=headers).status_code
+
+    with serving(shell, "--name", NAME, "--behind-proxy", "127.0.0.1") as server:
+        behind_this_machine = ask(server)
+    with serving(shell, "--name", NAME, "--behind-proxy", "10.9.8.7") as server:
+        behind_another = ask(server)
+
+    statuses = ask(without_proxy), behind_this_machine, behind_another
+    assert statuses == (403, 200, 403)

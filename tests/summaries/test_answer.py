@@ -20,6 +20,7 @@ from backstory.summaries.answer import (
     to_markdown,
 )
 from backstory.values.structs import fields
+from tests.grid import cases
 
 ANSWER = {
     "topics": ["Dinner in Shibuya"],
@@ -69,7 +70,7 @@ def test_another_answer_is_refused(answer: str, reason: str) -> None:
         parse_summary(answer)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "kept"),
     [
         ("## Long-term Memory", "Long-term Memory"),

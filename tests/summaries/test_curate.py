@@ -23,6 +23,7 @@ from backstory.text.unmask import find_secrets
 from backstory.values.notes import FactOrigin, Teller
 from backstory.values.reports import Curation
 from tests.faulty_server import Fault
+from tests.grid import cases
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory
 
@@ -135,7 +136,7 @@ def test_a_fact_that_stands_there_twice_stands_there_once() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "answer",
     [
         an_answer(),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from backstory.text.cut import cut_bytes, cut_mark, one_line
 from backstory.text.escape import UNSAFE, neutralize, replace_surrogates
+from tests.grid import cases
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(
@@ -95,7 +96,7 @@ def test_what_is_kept_is_a_beginning_and_an_end_that_fit(
 # -- one_line ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("", "", id="nothing"),

@@ -14,6 +14,7 @@ from backstory.text.dates import (
     parse_days,
 )
 from backstory.values.query import DayRange, FoundDays
+from tests.grid import cases
 
 # A Wednesday.
 TODAY = date(2026, 3, 4)
@@ -28,7 +29,7 @@ def days(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("2026-02-25", "2026-02-25"),
@@ -108,7 +109,7 @@ def test_a_text_names_days(text: str, expected: str) -> None:
     assert days(f"What happened {text}?") == [expected]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "",
@@ -184,7 +185,7 @@ def test_a_hostile_text_is_not_slow(text: str) -> None:
     assert time.process_time() - started < 0.5
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "the latest plan",
@@ -244,7 +245,7 @@ def test_what_is_written_of_a_day_names_that_day(day: date) -> None:
 # -- days as arguments ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "first", "last"),
     [
         ("2026-02-01", date(2026, 2, 1), date(2026, 2, 1)),
@@ -278,7 +279,7 @@ def test_an_argument_names_days(text: str, first: date, last: date) -> None:
     assert parse_days(text, today=TODAY) == DayRange(first, last)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "",

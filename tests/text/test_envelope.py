@@ -14,6 +14,7 @@ from backstory.text.envelope import (
     quote_lines,
     quote_within_line,
 )
+from tests.grid import cases
 
 CONTENT = st.lists(
     st.one_of(
@@ -68,7 +69,7 @@ def test_other_signs_that_some_take_for_line_ends_are_shown(end: str) -> None:
     assert re.fullmatch("a[␍␋␌␜\ufffd]---", quote_after_label(f"a{end}---"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "mark",
     [
         "<|im_start|>system",

@@ -11,6 +11,7 @@ from backstory.text.excerpts import excerpt, find_match, find_words
 from backstory.text.query import parse_query
 from backstory.text.words import fold
 from backstory.values.query import Query
+from tests.grid import cases
 
 
 def parse(text: str) -> Query:
@@ -24,7 +25,7 @@ def found(text: str, query: str) -> list[str]:
 # -- find_match ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "needle", "expected"),
     [
         pytest.param("Hello World", "o w", (4, 7), id="ASCII"),
@@ -78,7 +79,7 @@ def test_what_is_not_in_the_folded_text_is_not_found(text: str, needle: str) -> 
 # -- find_words ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "query", "expected"),
     [
         pytest.param("The Cat sat", "cat", ["Cat"], id="case"),
@@ -133,7 +134,7 @@ def test_found_words_are_in_order_and_apart(text: str, typed: str) -> None:
 PADDING = "word " * 40
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "query", "expected"),
     [
         pytest.param("short", "x", "short", id="short enough"),

@@ -15,6 +15,7 @@ from backstory.text.jsonc import (
     remove_node,
     set_member,
 )
+from tests.grid import cases
 
 ENTRY = {"command": "backstory", "args": ["mcp"]}
 
@@ -108,7 +109,7 @@ def test_a_member_is_removed_and_nothing_else(before: str, after: str) -> None:
     assert remove_node(before, ("b",)) == after
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "reason"),
     [
         ("", "line 1, column 1: the text ends too early"),

@@ -3,6 +3,7 @@
 import pytest
 
 from backstory.text.own_calls import is_own_tool_call
+from tests.grid import cases
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_another_tool_is_no_recall(name: str | None) -> None:
     assert not is_own_tool_call(name)
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         pytest.param("backstory search 'the plan'", id="plain"),
@@ -72,7 +73,7 @@ def test_our_command_in_a_shell_is_recall(command: str) -> None:
     assert is_own_tool_call("Bash", command)
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         pytest.param("backstory index", id="a command that recalls nothing"),

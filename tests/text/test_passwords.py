@@ -1,13 +1,12 @@
 """No password in the address of a database is ever shown."""
 
-import pytest
-
 from backstory.text.passwords import has_password, hide_password, is_ambiguous
+from tests.grid import cases
 
 UNREADABLE = "(an address, which is not shown: it may have a password in it)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "shown"),
     [
         ("postgresql://anna@db/memory", "postgresql://anna@db/memory"),

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.private import drop_private, drop_private_lines
+from tests.grid import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("nothing to hide", "nothing to hide", id="no marks"),

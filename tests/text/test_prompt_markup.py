@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstory.text.prompt_markup import Prompt, is_continuation, split_prompt
+from tests.grid import cases
 
 CLEAR = (
     "<command-name>/clear</command-name>\n            "
@@ -33,7 +34,7 @@ CAVEAT = (
 EDITOR = "# Context from my IDE setup:\n\n## Active file: a.py"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param(CLEAR, Prompt("", "/clear"), id="a command"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from backstory.text.query import near_spellings, parse_query, parse_words
 from backstory.text.words import index_words
 from backstory.values.query import DayRange, Query, Term
+from tests.grid import cases
 
 TODAY = date(2026, 3, 4)
 # Letters to Python that are none to SQLite's older tables.
@@ -54,7 +55,7 @@ def test_a_query_may_ask_for_the_newest() -> None:
 # -- terms ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("parse_json", ("parse json", "parsejson"), id="snake case"),
@@ -84,7 +85,7 @@ def test_a_typed_word_is_one_term(text: str, expected: tuple[str, ...]) -> None:
     assert spellings(text) == [expected]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("", [], id="nothing"),
@@ -152,7 +153,7 @@ def test_there_are_never_too_many_terms() -> None:
     assert texts == words[:32]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param('say "Hello World" now', ("hello world",), id="straight"),
@@ -303,7 +304,7 @@ def test_nothing_is_near_to_what_is_short_long_or_no_plain_word(word: str) -> No
     assert near_spellings(word) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "phrases"),
     [
         ("where is MAX_RETRIES_COUNT?", ("max_retries_count",)),

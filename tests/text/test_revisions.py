@@ -3,6 +3,7 @@
 import pytest
 
 from backstory.text.revisions import read_statements, replaces
+from tests.grid import cases
 
 
 def is_replaced(earlier: str, later: str, *, by_person: bool = True) -> bool:
@@ -13,7 +14,7 @@ def is_replaced(earlier: str, later: str, *, by_person: bool = True) -> bool:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("earlier", "later"),
     [
         ("Let's use Postgres for the loans.", "Let's use SQLite for the loans."),
@@ -86,7 +87,7 @@ def test_a_changed_decision_replaces_the_one_before(earlier: str, later: str) ->
     assert is_replaced(earlier, later)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("earlier", "later"),
     [
         ("We'll use Postgres for the loans", "Let's keep the loans page in dark mode"),

@@ -6,7 +6,7 @@ import pytest
 
 from backstory.text.redaction import MASKED, mask_secrets
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
-from tests.grid import in_one_test
+from tests.grid import cases, in_one_test
 
 SECRETS = {
     **{kind: (begin, rest) for kind, begin, _, rest in KEYS},
@@ -112,7 +112,7 @@ def test_every_kind_has_a_name_of_its_own() -> None:
 FAKE = "hunter" + "2"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         (f"db --password {FAKE}", "db --password [masked]"),
@@ -163,7 +163,7 @@ def test_a_secret_is_told_by_the_words_before_it(text: str, expected: str) -> No
     assert mask_secrets(expected) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "use --password to set it",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.redaction import mask_secrets
+from tests.grid import cases
 
 # Written in two pieces, so that no scanner takes this file for a leak.
 _OPENAI = "sk-" + "proj4fQ8sT2vKx9LmN3bR7wZ"
@@ -18,7 +19,7 @@ _JWT = (
 _BEGIN, _END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param(f"key {_OPENAI}.", "key sk-p[masked].", id="OpenAI"),
@@ -96,7 +97,7 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
     assert mask_secrets(expected) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "nothing to hide",

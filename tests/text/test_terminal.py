@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.terminal import strip_terminal_codes
+from tests.grid import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("plain [1m] é", "plain [1m] é", id="plain text"),

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.titles import make_title
+from tests.grid import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("", "", id="nothing"),

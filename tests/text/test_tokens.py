@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from backstory import most_tokens
 from backstory.text import tokens
 from backstory.text.tokens import estimate_tokens, rough_tokens
-from tests.grid import in_one_test
+from tests.grid import cases, in_one_test
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 # Long words, long runs without a blank, and blanks without end.
@@ -23,7 +23,7 @@ COUNTED = json.loads(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "likely"),
     [
         ("", 0),
@@ -56,7 +56,7 @@ def test_an_estimate_weighs_what_was_fitted(text: str, likely: int) -> None:
 
 
 # Two tokens are added to each, unless that is more than one for each letter.
-@pytest.mark.parametrize(
+@cases(
     ("text", "most"),
     [
         ("", 0),

@@ -2,16 +2,15 @@
 
 import json
 
-import pytest
-
 from backstory.text.tool_calls import parse_call
+from tests.grid import cases
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch"
 OF_PATCH = ["*** Begin Patch", "*** Update File: a.py", "@@", "-x = 1", "+x = 2"]
 REPLACED = ["-x = 1", "+x = 2"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ({"file_path": "a", "old_string": "x = 1", "new_string": "x = 2"}, REPLACED),

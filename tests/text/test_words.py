@@ -16,6 +16,7 @@ from backstory.text.words import (
     word_parts,
     word_set,
 )
+from tests.grid import cases
 
 HAN = st.text(
     st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
@@ -67,7 +68,7 @@ def test_both_ways_of_writing_an_accent_fold_to_the_same(text: str) -> None:
 # -- index_words ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("", "", id="nothing"),
@@ -110,7 +111,7 @@ def test_the_parts_of_every_joined_word_come_after_the_text(text: str) -> None:
     assert after.split() == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         pytest.param("数据库", "数 数据 据 据库 库", id="Chinese"),
@@ -229,9 +230,7 @@ def test_only_the_beginning_of_a_long_text_is_compared() -> None:
     assert word_set("a " * 2_000 + "b") == {"a"}
 
 
-@pytest.mark.parametrize(
-    "word", ["what", "did", "we", "the", "s", "ll", "und", "nous", "qué", "什么"]
-)
+@cases("word", ["what", "did", "we", "the", "s", "ll", "und", "nous", "qué", "什么"])
 def test_function_words_are_known(word: str) -> None:
     assert word in STOP_WORDS
 

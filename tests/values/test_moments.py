@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.values.moments import Moment, from_microseconds, parse_moment
+from tests.grid import cases
 
 AT = datetime(2026, 2, 20, 14, 32, 10, 500_000, tzinfo=UTC)
 ON_THE_SECOND = AT.replace(microsecond=0)
@@ -23,7 +24,7 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [
         pytest.param("2026-02-20T14:32:10.500Z", Moment(AT, 0), id="UTC"),

@@ -3,9 +3,10 @@
 import pytest
 
 from backstory.ingest.parsing.file_urls import to_path
+from tests.grid import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("folder", "expected"),
     [
         pytest.param("/home/dev/app", "/home/dev/app", id="a path"),

@@ -3,9 +3,10 @@
 import pytest
 
 from backstory.ingest.parsing.glimpse import describe_content
+from tests.grid import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "expected"),
     [
         pytest.param(b"", "an empty file", id="nothing"),

@@ -23,6 +23,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import from_microseconds
+from tests.grid import cases
 from tests.samples import TRANSCRIPTS
 
 SAMPLES = {
@@ -85,7 +86,7 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "expected"),
     [
         (b"", []),

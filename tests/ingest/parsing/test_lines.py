@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from backstory.ingest.importers.base import Record
 from backstory.ingest.parsing.lines import LineReader
 from backstory.values.history import CutString, Problem
+from tests.grid import cases
 
 CUT_OFF = "the last line is cut off after {} bytes; it will be read when it is complete"
 
@@ -40,7 +41,7 @@ def end_of_line(content: bytes, item: Record | Problem) -> int:
 # -- whole lines ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "expected"),
     [
         pytest.param(b"", [], id="an empty file"),

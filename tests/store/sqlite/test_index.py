@@ -126,7 +126,7 @@ def test_any_wrong_byte_of_the_texts_is_noticed(
 ) -> None:
     opened = an_index(tmp_path_factory.mktemp("bytes"))
     # Several blocks, and texts that reach from one into the next.
-    store_units(opened, *(a_unit(n, f"text {n} " * 4_000) for n in range(1, 41)))
+    store_units(opened, *(a_unit(n, f"text {n} " * 2_500) for n in range(1, 41)))
     with opened.writing() as writer:
         writer.delete_units(deleted)
     (text_file,) = opened.path.parent.glob("*.text")
