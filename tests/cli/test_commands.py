@@ -894,6 +894,8 @@ _ONLY_FOR_SOME = {
             },
         ),
         (["search", "which database?"], _ONLY_FOR_SOME),
+        # It is refused, as there is no token.
+        (["serve"], {"mcp", "starlette", "uvicorn"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
