@@ -863,6 +863,7 @@ _ONLY_FOR_SOME = {
     "difflib",
     "hashlib",
     "importlib.resources",
+    "inspect",
     "json",
     "logging",
     "markdown_it",
@@ -870,7 +871,10 @@ _ONLY_FOR_SOME = {
     "orjson",
     "rich.console",
     "subprocess",
+    "textwrap",
     "tomllib",
+    "typing_extensions",
+    "urllib.parse",
 }
 
 
@@ -887,6 +891,7 @@ _ONLY_FOR_SOME = {
                 "concurrent.futures",
                 "dataclasses",
                 "hashlib",
+                "inspect",
                 "json",
                 "logging",
                 "markdown_it",
@@ -894,6 +899,9 @@ _ONLY_FOR_SOME = {
                 "orjson",
                 "rich.console",
                 "subprocess",
+                "textwrap",
+                "typing_extensions",
+                "urllib.parse",
             },
         ),
         (["search", "which database?"], _ONLY_FOR_SOME),
@@ -916,6 +924,33 @@ def test_a_command_loads_nothing_that_it_does_not_need(
     names = set(done.stderr.split())
     assert "backstory.cli" in names
     assert names & loaded == set()
+
+
+# What is left out while click and others are loaded, and comes when it is used.
+_AFTER_LOADING = """
+import sys
+from backstory.cli.quick_imports import load_quickly
+load_quickly()
+print(sorted({"gettext", "inspect", "typing_extensions"} & set(sys.modules)))
+import click, inspect, pathlib, textwrap, typing_extensions, urllib.parse, uuid
+option = click.Option(["--it"], help="One.\\n\\n  Two.")
+print(repr(option.help), click.core.inspect.isfunction(print))
+print(pathlib.Path("/a b").as_uri(), uuid.uuid1().version)
+print(inspect.signature(urllib.parse.unquote), typing_extensions.__name__)
+"""
+
+
+def test_what_is_left_out_at_first_is_there_when_it_is_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_LOADING], capture_output=True, text=True
+    )
+
+    assert done.stdout.splitlines() == [
+        "[]",
+        "'One.\\n\\nTwo.' False",
+        "file:///a%20b 1",
+        "(string, encoding='utf-8', errors='replace') typing_extensions",
+    ], done.stderr
 
 
 def test_every_command_is_found_in_its_module() -> None:
