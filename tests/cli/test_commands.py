@@ -1,6 +1,7 @@
 """The command line through the front door: whole output, and real processes."""
 
 import json
+import platform
 import shlex
 import signal
 import subprocess
@@ -929,26 +930,30 @@ def test_a_command_loads_nothing_that_it_does_not_need(
 # What is left out while click and others are loaded, and comes when it is used.
 _AFTER_LOADING = """
 import sys
+sys.platform = sys.argv[1]
 from backstory.cli.quick_imports import load_quickly
 load_quickly()
 print(sorted({"gettext", "inspect", "typing_extensions"} & set(sys.modules)))
-import click, inspect, pathlib, textwrap, typing_extensions, urllib.parse, uuid
+import click, inspect, pathlib, platform, textwrap, typing_extensions, uuid
+import urllib.parse
 option = click.Option(["--it"], help="One.\\n\\n  Two.")
 print(repr(option.help), click.core.inspect.isfunction(print))
-print(pathlib.Path("/a b").as_uri(), uuid.uuid1().version)
+print(pathlib.Path("/a b").as_uri(), uuid.uuid1().version, platform.system())
 print(inspect.signature(urllib.parse.unquote), typing_extensions.__name__)
 """
 
 
-def test_what_is_left_out_at_first_is_there_when_it_is_used() -> None:
+# On other systems, one of them is used at once.
+@pytest.mark.parametrize("system", ["linux", "freebsd14"])
+def test_what_is_left_out_at_first_is_there_when_it_is_used(system: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _AFTER_LOADING], capture_output=True, text=True
+        [sys.executable, "-c", _AFTER_LOADING, system], capture_output=True, text=True
     )
 
     assert done.stdout.splitlines() == [
         "[]",
         "'One.\\n\\nTwo.' False",
-        "file:///a%20b 1",
+        f"file:///a%20b 1 {platform.system()}",
         "(string, encoding='utf-8', errors='replace') typing_extensions",
     ], done.stderr
 

@@ -5,44 +5,42 @@ take longer to load than they do themselves. Something stands in their places me
 """
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
 
 class _Later(ModuleType):
-    """In place of a module: its functions are imported when they are called."""
+    """In place of a module: its functions load it when they are called."""
 
-    def __getattr__(self, name: str) -> Callable[..., object]:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
+        if not name.islower():
+            # A class or a constant, which has to be there now.
+            return getattr(self._load(), name)
 
         def call(*given: object, **named: object) -> object:
-            return getattr(import_module(self.__name__), name)(*given, **named)
+            return getattr(self._load(), name)(*given, **named)
 
         return call
 
+    def _load(self) -> ModuleType:
+        _give_up_place(self.__name__, self)
+        return import_module(self.__name__)
+
 
 class _Inspect(_Later):
-    def cleandoc(self, text: str) -> str:
+    def cleandoc(self, text: str) -> object:
         # Click does this to the help of every option, which has one line.
         if "\n" not in text:
             return text.expandtabs().lstrip()
-        # Only the help of a command needs it.
-        import inspect
-
-        return inspect.cleandoc(text)
+        return self._load().cleandoc(text)
 
 
 class _Platform(_Later):
-    def system(self) -> str:
+    def system(self) -> object:
         # ``uuid`` asks for it when it is imported.
-        if sys.platform == "linux":
-            return "Linux"
-        # Slow to import.
-        import platform
-
-        return platform.system()
+        return "Linux" if sys.platform == "linux" else self._load().system()
 
 
 def load_quickly() -> None:
@@ -63,5 +61,10 @@ def load_quickly() -> None:
             import_module(name)
     finally:
         # Whoever else imports them gets the real ones.
-        for name in taken:
-            del sys.modules[name]
+        for name, each in taken.items():
+            _give_up_place(name, each)
+
+
+def _give_up_place(name: str, module: ModuleType | None) -> None:
+    if name in sys.modules and sys.modules[name] is module:
+        del sys.modules[name]
