@@ -277,6 +277,10 @@ class Maintenance:
         """
         return self._parts.push(to, on_count)
 
+    def check_push(self, to: str | None = None) -> None:
+        """Raise ``ConfigError`` if ``push`` could not even ask a server."""
+        self._parts.open_remote(to).close()
+
     def receive_push(self, batch: bytes) -> "PushReceipt":
         """Store what another machine has pushed; it is durable when this returns.
 

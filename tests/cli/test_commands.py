@@ -1,6 +1,7 @@
 """The command line through the front door: whole output, and real processes."""
 
 import json
+import platform
 import shlex
 import signal
 import subprocess
@@ -858,17 +859,23 @@ _ONLY_FOR_SOME = {
     "backstory.store.sqlite.forgotten",
     "backstory.text.dates",
     "backstory.tools",
+    "concurrent.futures",
     "dataclasses",
     "difflib",
     "hashlib",
     "importlib.resources",
+    "inspect",
     "json",
+    "logging",
     "markdown_it",
     "numpy",
     "orjson",
     "rich.console",
     "subprocess",
+    "textwrap",
     "tomllib",
+    "typing_extensions",
+    "urllib.parse",
 }
 
 
@@ -885,15 +892,22 @@ _ONLY_FOR_SOME = {
                 "concurrent.futures",
                 "dataclasses",
                 "hashlib",
+                "inspect",
                 "json",
+                "logging",
                 "markdown_it",
                 "numpy",
                 "orjson",
                 "rich.console",
                 "subprocess",
+                "textwrap",
+                "typing_extensions",
+                "urllib.parse",
             },
         ),
         (["search", "which database?"], _ONLY_FOR_SOME),
+        # It is refused, as there is no token.
+        (["serve"], {"mcp", "starlette", "uvicorn"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -911,6 +925,37 @@ def test_a_command_loads_nothing_that_it_does_not_need(
     names = set(done.stderr.split())
     assert "backstory.cli" in names
     assert names & loaded == set()
+
+
+# What is left out while click and others are loaded, and comes when it is used.
+_AFTER_LOADING = """
+import sys
+sys.platform = sys.argv[1]
+from backstory.cli.quick_imports import load_quickly
+load_quickly()
+print(sorted({"gettext", "inspect", "typing_extensions"} & set(sys.modules)))
+import click, inspect, pathlib, platform, textwrap, typing_extensions, uuid
+import urllib.parse
+option = click.Option(["--it"], help="One.\\n\\n  Two.")
+print(repr(option.help), click.core.inspect.isfunction(print))
+print(pathlib.Path("/a b").as_uri(), uuid.uuid1().version, platform.system())
+print(inspect.signature(urllib.parse.unquote), typing_extensions.__name__)
+"""
+
+
+# On other systems, one of them is used at once.
+@pytest.mark.parametrize("system", ["linux", "freebsd14"])
+def test_what_is_left_out_at_first_is_there_when_it_is_used(system: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_LOADING, system], capture_output=True, text=True
+    )
+
+    assert done.stdout.splitlines() == [
+        "[]",
+        "'One.\\n\\nTwo.' False",
+        f"file:///a%20b 1 {platform.system()}",
+        "(string, encoding='utf-8', errors='replace') typing_extensions",
+    ], done.stderr
 
 
 def test_every_command_is_found_in_its_module() -> None:

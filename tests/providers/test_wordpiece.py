@@ -64,6 +64,17 @@ def test_every_token_of_the_vocabulary_is_found(
     ]
 
 
+def test_a_token_is_found_in_a_vocabulary_of_which_nothing_was_read(
+    reference: Tokenizer,
+) -> None:
+    words = [token.removeprefix("##") for token in sorted(reference.get_vocab())[::50]]
+    words += ['"', "\\", "vocab", "model", "type", "x" * 100]
+
+    assert [WordPiece(FILE, MAX_TOKENS).encode(word) for word in words] == [
+        each.ids for each in reference.encode_batch(words)
+    ]
+
+
 @settings(max_examples=examples(200))
 @given(text=st.text(CHARACTERS, max_size=400))
 def test_any_text_gets_the_same_tokens(

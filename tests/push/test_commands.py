@@ -123,6 +123,15 @@ def test_push_without_a_server_says_what_to_do(laptop: Shell) -> None:
     assert done.stderr.startswith("backstory: push.url is not set\n")
 
 
+def test_nothing_is_read_for_a_push_that_cannot_be(laptop: Shell) -> None:
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+
+    done = laptop.run("push", "--to", "nowhere")
+
+    assert done.returncode == 11
+    assert json.loads(laptop.out("status", "--json"))["messages"] == 0
+
+
 def test_an_address_that_is_none_is_blamed_on_where_it_was_given(
     laptop: Shell,
 ) -> None:

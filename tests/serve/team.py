@@ -13,9 +13,11 @@ import httpx
 import uvicorn
 
 from backstory.memory import Memory
-from backstory.serve.app import ServeLimits, TeamServer
+from backstory.serve.app import TeamServer
+from backstory.serve.limits import ServeLimits
+from backstory.serve.listening import Listening
 from backstory.serve.names import AllowedNames
-from backstory.serve.process import Listening, configure
+from backstory.serve.process import configure
 from backstory.system.loopback import listen, port_of
 from backstory.values.access import AccessToken, Grant, Scope
 from tests.processes import comes_true

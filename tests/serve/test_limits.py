@@ -11,8 +11,7 @@ import pytest
 
 from backstory.memory import Memory
 from backstory.serve import process, requests
-from backstory.serve.app import ServeLimits
-from backstory.serve.limits import RequestLimits
+from backstory.serve.limits import RequestLimits, ServeLimits
 from backstory.serve.memories import AllInUse, OpenMemories
 from tests.processes import comes_true
 from tests.serve.team import Team, running_team

@@ -31,8 +31,8 @@ def test_a_task_goes_to_the_thread_that_was_busy_last() -> None:
     meeting = threading.Barrier(2, timeout=60)
     first, second = (pool.submit(lambda: _meet(meeting)) for _ in range(2))
 
-    last = {first.result(60), second.result(60)}
-    ran_in = {pool.submit(threading.get_ident).result(60) for _ in range(50)}
+    last = {first.result(), second.result()}
+    ran_in = {pool.submit(threading.get_ident).result() for _ in range(50)}
 
     assert (len(last), len(ran_in)) == (2, 1)
     pool.shutdown(wait_s=60)
@@ -42,10 +42,10 @@ def test_threads_without_a_task_end_but_for_one_that_goes_on() -> None:
     pool = DaemonThreadPool(3, "ending", idle_s=0.01)
     meeting = threading.Barrier(3, timeout=60)
     for each in [pool.submit(meeting.wait) for _ in range(3)]:
-        each.result(60)
+        each.result()
 
     assert comes_true(lambda: _count("ending") <= 1)
-    assert pool.submit(lambda: "done").result(60) == "done"
+    assert pool.submit(lambda: "done").result() == "done"
     pool.shutdown(wait_s=60)
     assert _count("ending") == 0
 
@@ -87,7 +87,7 @@ def _submit_during_shutdown() -> list[str]:
     submitted: list[str] = []
 
     def submit() -> None:
-        submitted.extend(pool.submit(lambda: "done").result(60) for _ in range(3))
+        submitted.extend(pool.submit(lambda: "done").result() for _ in range(3))
 
     submitting = threading.Thread(target=submit)
     submitting.start()
@@ -98,7 +98,7 @@ def _submit_during_shutdown() -> list[str]:
 
 def test_a_task_after_the_shutdown_gets_a_thread_of_its_own() -> None:
     pool = DaemonThreadPool(1, "test")
-    pool.submit(lambda: None).result(60)
+    pool.submit(lambda: None).result()
     pool.shutdown(wait_s=60)
 
-    assert pool.submit(lambda: "done").result(60) == "done"
+    assert pool.submit(lambda: "done").result() == "done"

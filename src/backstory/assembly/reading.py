@@ -1,6 +1,5 @@
 """What reads agents' files, and keeps, summarizes, forgets and exports it."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from backstory.ingest.refresh import Refresh
 from backstory.ingest.seen_files import FileFinder, find_last_reading
 from backstory.options import llm_loader, log_options, read_rules
 from backstory.system.files import free_bytes
+from backstory.system.loggers import lazy_logger
 from backstory.system.machine import absolute
 from backstory.text.arguments import show_name, to_path, to_text
 from backstory.values.history import Problem, RecordedMessage, Session
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from backstory.summaries.schedule import Summaries
     from backstory.summaries.triggers import Triggers
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 # With so little room, SQLite may not even begin a transaction: its log grows in pages,
 # and a file beside it takes 32 KB.
 _LITTLE_ROOM_BYTES = 64 * 1024

@@ -26,6 +26,10 @@ def main() -> None:
             print_version()
             return
         # Here, so that an interrupt while it loads is caught too.
+        from backstory.cli.quick_imports import load_quickly
+
+        load_quickly()
+        # As above.
         from backstory.cli.app import end_process, run
 
         end_process(run())

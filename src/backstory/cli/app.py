@@ -1,6 +1,5 @@
 """The group of all commands, and what they share."""
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -18,6 +17,7 @@ from backstory.cli import INTERRUPTED, print_version
 from backstory.cli.parameters import OVERRIDE, PATH
 from backstory.errors import BackstoryError
 from backstory.settings import Settings, load_settings
+from backstory.system.loggers import lazy_logger
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.cut import one_line
@@ -28,7 +28,7 @@ from backstory.values.structs import Struct, field, replace
 if TYPE_CHECKING:
     from backstory.memory import Memory
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 FOUND_NOTHING = 1
 SKIPPED_SOME = 3

@@ -27,6 +27,8 @@ def push(app: App, url: str | None, as_json: bool) -> None:
     push.token says. What the server has is not sent again; what you forget here is
     forgotten there with the next push. Exit code 3 means that something was left out.
     """
+    # Before reading, which may take long.
+    app.memory.check_push(url)
     with progress.bars() as bars:
         if app.settings.flag("search.read_changed"):
             app.memory.index(

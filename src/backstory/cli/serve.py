@@ -1,6 +1,5 @@
 """serve: one memory for the agents of many people and machines."""
 
-import gc
 from pathlib import Path
 
 import click
@@ -59,14 +58,10 @@ def serve(
     --behind-proxy it listens on this machine only. SIGTERM or Ctrl-C ends it, after the
     requests that are being answered.
     """
-    # Thousands of classes are made and none is thrown away, as with 'mcp'.
-    gc.disable()
-    # Slow to import: the web server and the MCP library.
-    from backstory.serve.process import Listening
+    # Slow to import, and --help does not need it.
+    from backstory.serve.listening import Listening
     from backstory.serve.start import serve_memory
 
-    gc.freeze()
-    gc.enable()
     serve_memory(
         find_home(app.machine, app.home),
         app.machine,

@@ -4,7 +4,6 @@ Slow work is left to the worker, a separate process. If the disk is full or read
 search continues with the index as it is.
 """
 
-import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -36,12 +35,13 @@ from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.system.locks import Locks
+from backstory.system.loggers import lazy_logger
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport, IndexStatus, OnCount, SavedTexts
 from backstory.values.structs import replace
 from backstory.values.units import UnitKind
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 # Finds the notes of a home, or the guidance files of all projects.
 FindNotes = Callable[[], Iterable[FoundNote | Problem]]

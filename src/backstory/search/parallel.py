@@ -11,12 +11,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from backstory.errors import StoreProblem
-from backstory.system.threads import DaemonThreadPool
+from backstory.system.threads import DaemonThreadPool, Future, wait_for_all
 from backstory.values.structs import Struct, field
 
 # For tasks of searches that run at once, or wait for a slow one.
@@ -85,10 +84,11 @@ class Parallel:
         self._before_waiting()
         threads.submit(work)
         left_s = max(0.0, until - time.monotonic())
-        wait(futures.values(), timeout=min(_PATIENCE_S, _PATIENCE_SHARE * left_s))
+        patience_s = min(_PATIENCE_S, _PATIENCE_SHARE * left_s)
+        wait_for_all(futures.values(), patience_s)
         for _ in list(waiting):
             threads.submit(work)
-        wait(futures.values(), timeout=max(0.0, until - time.monotonic()))
+        wait_for_all(futures.values(), until - time.monotonic())
         # Nobody waits for those that have not even begun.
         waiting.clear()
         outcome: Outcome[Found] = Outcome()

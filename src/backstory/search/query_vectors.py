@@ -6,14 +6,13 @@ vector then, but its request does too: a server that loads a model for nobody ma
 
 import threading
 import time
-from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING
 
 from backstory.errors import ConfigError, ProviderError, ProviderUnavailable
 from backstory.providers.embedders.base import Embedder
 from backstory.system.fork_safety import reset_in_child
-from backstory.system.threads import DaemonThreadPool
+from backstory.system.threads import DaemonThreadPool, Future
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
@@ -84,7 +83,7 @@ class QueryVectors:
             raise
 
     def _wait_for(self, making: "Future[Vector]") -> "Vector":
-        wait([making], timeout=self._timeout_s)
+        making.wait(self._timeout_s)
         if not making.done():
             raise ProviderUnavailable(
                 f"the embedder gave no answer within {self._timeout_s:.3g} seconds "

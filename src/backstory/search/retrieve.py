@@ -6,7 +6,6 @@ says so.
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from backstory.store.base.index import (
     UnitFilter,
     Words,
 )
+from backstory.system.threads import Future
 from backstory.text.rarity import rarity
 from backstory.text.words import fold
 from backstory.values.moments import start_in_utc, start_of_day

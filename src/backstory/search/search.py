@@ -5,7 +5,6 @@ before the search; if it is damaged or cannot be opened, the history and the not
 searched without it.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -34,6 +33,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
+from backstory.system.loggers import lazy_logger
 from backstory.system.stages import enter_stage
 from backstory.text.arguments import (
     to_limit,
@@ -65,7 +65,7 @@ from backstory.values.units import (
 if TYPE_CHECKING:
     from backstory.search.fallback import FallbackSearch
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 
 class SearchOptions(FrozenStruct):

@@ -32,7 +32,7 @@ from backstory.mcp.server import ServedMemory, build_server_of
 from backstory.mcp.tools import WRITING_TOOLS
 from backstory.push.batches import MAX_SENT_BYTES
 from backstory.serve.json_log import REQUESTS
-from backstory.serve.limits import RequestLimits
+from backstory.serve.limits import RequestLimits, ServeLimits
 from backstory.serve.memories import AllInUse, OpenMemories, UsedMemory
 from backstory.serve.metrics import MEDIA_TYPE, Metrics
 from backstory.serve.names import AllowedNames, is_same_origin
@@ -89,16 +89,6 @@ _CLOSE_EVERY_S = 15.0
 
 Result = TypeVar("Result")
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class ServeLimits(FrozenStruct):
-    """How much a server takes, of one tenant and of all of them."""
-
-    requests_per_minute: int = 600
-    requests_at_once: int = 16
-    open_memories: int = 100
-    idle_s: float = 600.0
-    threads: int = 8
 
 
 class Refusal(Exception):

@@ -1,14 +1,24 @@
-"""How much a tenant may ask for: so many requests a minute, and so many at once."""
+"""How much a server takes: of a tenant, so many requests a minute and at once."""
 
 import time
 from collections.abc import Callable
 from threading import Lock
 
-from backstory.values.structs import Struct
+from backstory.values.structs import FrozenStruct, Struct
 
 _MINUTE_S = 60.0
 # Of so many tenants it is remembered how much they asked for lately.
 _MAX_TENANTS = 10_000
+
+
+class ServeLimits(FrozenStruct):
+    """How much a server takes, of one tenant and of all of them."""
+
+    requests_per_minute: int = 600
+    requests_at_once: int = 16
+    open_memories: int = 100
+    idle_s: float = 600.0
+    threads: int = 8
 
 
 class _Bucket(Struct):

@@ -1,5 +1,10 @@
-"""Put a server together from the settings, and run it."""
+"""Put a server together from the settings, and run it.
 
+Whatever can be wrong is found before what answers requests is loaded, which takes most
+of a second.
+"""
+
+import gc
 import platform
 import signal
 import time
@@ -13,10 +18,10 @@ from backstory.address import read_database
 from backstory.assembly.parts import keep_memory_low
 from backstory.errors import ConfigError
 from backstory.memory import Memory
-from backstory.serve.app import ServeLimits, TeamServer
 from backstory.serve.json_log import log_as_json
+from backstory.serve.limits import ServeLimits
+from backstory.serve.listening import Listening, open_listener
 from backstory.serve.names import AllowedNames, check_name
-from backstory.serve.process import Listening, open_listener, serve_until_told
 from backstory.serve.workers import JobWorker
 from backstory.settings import Settings, load_settings
 from backstory.stores import allow_connections
@@ -69,6 +74,14 @@ def serve_memory(
             hint=f"make one: backstory token create NAME{more}",
         )
     listener = open_listener(listening)
+    # Thousands of classes are made and none is thrown away, as with 'mcp'.
+    gc.disable()
+    # Slow to import: the web server and the MCP library.
+    from backstory.serve.app import TeamServer
+    from backstory.serve.process import serve_until_told
+
+    gc.freeze()
+    gc.enable()
     keep_memory_low()
     log_as_json()
     memories = _TenantMemories(

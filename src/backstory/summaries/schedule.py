@@ -4,7 +4,6 @@ Marking a session as due only records that, which takes no time. The worker, or 
 of ``write``, does the rest; a session that is marked several times is written once.
 """
 
-import logging
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
@@ -25,6 +24,7 @@ from backstory.store.base.summaries import SummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.late_triggers import LateTriggers
 from backstory.system.locks import Locks
+from backstory.system.loggers import lazy_logger
 from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
 from backstory.values.lazy import lazy_property
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from backstory.summaries.said_by_day import SaidByDay
     from backstory.summaries.summarize import OnSession
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 _NO_MODEL = "no language model is configured"
 _LOCK = "logs"

@@ -4,16 +4,16 @@ A program must not fail because of a daily log, so errors are only logged here, 
 for the status.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from backstory.errors import BackstoryError
 from backstory.store.base.history import HistoryStore, find_exactly_named
+from backstory.system.loggers import lazy_logger
 from backstory.text.arguments import to_optional_text, to_text
 from backstory.values.history import Session
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 # Reading goes on every second; sessions do not go quiet so fast.
 _QUIET_CHECK = timedelta(minutes=1)

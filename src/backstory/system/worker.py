@@ -6,7 +6,6 @@ handed to it; the system frees it however the worker ends. What is asked for whi
 worker runs is noted in a file, and the worker looks again before it ends.
 """
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING
 from backstory.errors import StoreUnwritable
 from backstory.system.fork_safety import block_forks
 from backstory.system.locks import try_locked
+from backstory.system.loggers import lazy_logger
 from backstory.system.machine import add_to_environment
 
 if TYPE_CHECKING:
     import subprocess
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 _LOCK = "worker.lock"
 # Exists while somebody waits for a worker to look for work.

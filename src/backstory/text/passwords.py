@@ -1,11 +1,10 @@
 """The address of a database without its password, as it may be shown."""
 
-import re
-from urllib.parse import parse_qsl, quote, urlsplit
+from backstory.text.patterns import lazy_pattern
 
 _HIDDEN = "…"
 _UNREADABLE = "(an address, which is not shown: it may have a password in it)"
-_AFTER_HOST = re.compile("[/?#]")
+_AFTER_HOST = lazy_pattern("[/?#]")
 
 
 def hide_password(url: str) -> str:
@@ -13,6 +12,9 @@ def hide_password(url: str) -> str:
 
     A text that is no address is not shown at all: part of it may be a password.
     """
+    # Slow to import, and few homes are in a database.
+    from urllib.parse import parse_qsl, quote, urlsplit
+
     try:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, strict_parsing=bool(parts.query))

@@ -1,7 +1,6 @@
 """Open our databases, keep their schemas current, and write in transactions."""
 
 import errno
-import logging
 import os
 import time
 import weakref
@@ -29,8 +28,9 @@ from backstory.store.sqlite.log_check import (
 )
 from backstory.system.files import make_private_folders
 from backstory.system.fork_safety import block_forks
+from backstory.system.loggers import lazy_logger
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 _LARGE_BYTES = 256_000_000

@@ -1,6 +1,5 @@
 """The files that a home's index and its cache of vectors are in."""
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,8 +9,9 @@ from backstory.store.base.index import EmbeddingCache
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.locks import locked
+from backstory.system.loggers import lazy_logger
 
-logger = logging.getLogger(__name__)
+logger = lazy_logger(__name__)
 
 INDEX_NAME = "index.db"
 EMBEDDINGS_NAME = "embeddings.db"

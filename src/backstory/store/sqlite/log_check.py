@@ -5,13 +5,14 @@ transactions that were committed may be there. The format of the file is describ
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log (2026-11).
 """
 
-import logging
 import math
 from pathlib import Path
 
 import apsw
 
-logger = logging.getLogger(__name__)
+from backstory.system.loggers import lazy_logger
+
+logger = lazy_logger(__name__)
 
 _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24

@@ -7,6 +7,7 @@ commands never need a vector.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from backstory.providers.embedders.base import (
     Vectors,
 )
 from backstory.system.fork_safety import block_forks, reset_in_child
+from backstory.system.threads import DaemonThreadPool
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.patterns import lazy_pattern
@@ -36,6 +38,8 @@ SHA256 = {
 }
 # How much of them is compared with its hash at once.
 _CHECKED_BYTES = 4 * 1024 * 1024
+# How long the thread that did it may take to end.
+_END_WAIT_S = 1.0
 # Incremented when the same files would give a text another vector than before.
 _PIPELINE = "2"
 
@@ -124,13 +128,15 @@ class MiniLmEmbedder:
 
 
 def _load_model(folder: Path) -> "Model":
-    # Slow to import, and most commands only ask which model it is.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with _translated("cannot be loaded"), ThreadPoolExecutor(1) as pool:
+    threads = DaemonThreadPool(1, "backstory-model")
+    with _translated("cannot be loaded"):
         # While the libraries are loaded, because each takes a while.
-        checked = pool.submit(_check_files, folder)
-        model = _import_model()
+        checked = threads.submit(partial(_check_files, folder))
+        try:
+            model = _import_model()
+        finally:
+            checked.wait()
+            threads.shutdown(wait_s=_END_WAIT_S)
         checked.result()
         return model(folder)
 

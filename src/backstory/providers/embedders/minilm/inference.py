@@ -10,7 +10,6 @@ texts use several cores, and no thread outlives the call that needed it.
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +38,8 @@ class Model:
     """The loaded weights and tokenizer; may be used from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        with ThreadPoolExecutor(1) as pool:
-            session = pool.submit(open_session, folder)
-            self._tokenizer = WordPiece(folder / "tokenizer.json", _MAX_TOKENS)
-            self._session = session.result()
+        self._tokenizer = WordPiece(folder / "tokenizer.json", _MAX_TOKENS)
+        self._session = open_session(folder)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
@@ -55,6 +52,9 @@ class Model:
             for place in range(len(texts)):
                 embed(place)
             return vectors
+        # Slow to import, and not needed for a query.
+        from concurrent.futures import ThreadPoolExecutor
+
         # The longest first, so that no thread is left with a long one at the end.
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         with ThreadPoolExecutor(threads) as pool:
