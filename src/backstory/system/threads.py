@@ -12,7 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import ctypes
 
 Result = TypeVar("Result")
 
@@ -27,6 +30,8 @@ _IDLE_S = 30.0
 # An option of glibc's mallopt, and its value.
 _M_ARENA_MAX = -8
 _HEAPS = 2
+# Once heaps are shared.
+_c_library: "ctypes.CDLL | None" = None
 
 
 class Future(Generic[Result]):
@@ -143,6 +148,7 @@ class DaemonThreadPool:
             task = self._wait(inbox)
         with self._lock:
             self._threads.discard(threading.current_thread())
+        return_free_memory()
 
     def _be_ready(self, inbox: "_Inbox") -> None:
         """Have the next task, or the end, put into the inbox of a thread."""
@@ -187,6 +193,19 @@ def share_heaps() -> None:
     # Only programs that run for long need it.
     import ctypes
 
+    global _c_library
     # Not every C library has it.
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
+        _c_library = ctypes.CDLL(None)
+        _c_library.mallopt(_M_ARENA_MAX, _HEAPS)
+
+
+def return_free_memory() -> None:
+    """Give the system back what lies unused in shared heaps; without them, nothing.
+
+    The C library keeps it, except at the end of a heap, and what a search needed for a
+    moment lies anywhere.
+    """
+    if _c_library is not None:
+        with suppress(AttributeError):
+            _c_library.malloc_trim(0)

@@ -18,8 +18,8 @@ class OwnAnswers:
 
     def __init__(self) -> None:
         self._tools: set[tuple[str | None, str]] = set()
-        # Lengths and hashes by the first lines, so that no answer is kept alive.
-        self._answers: OrderedDict[str, list[_Answer]] = OrderedDict()
+        # Lengths and hashes by hashes of the first lines: no text is kept alive.
+        self._answers: OrderedDict[int, list[_Answer]] = OrderedDict()
 
     def add_tool(self, name: str, session: str | None = None) -> None:
         """Note that a tool was given out, to one session or to any."""
@@ -35,7 +35,7 @@ class OwnAnswers:
         text = answer.strip()
         if not text:
             return
-        line = text.partition("\n")[0]
+        line = hash(text.partition("\n")[0])
         known = self._answers.setdefault(line, [])
         self._answers.move_to_end(line)
         if (found := (len(text), hash(text))) not in known:
@@ -65,7 +65,7 @@ class OwnAnswers:
         end = text.find("\n", at)
         line = text[at : end if end >= 0 else len(text)]
         # A shorter answer may be the beginning of a longer one.
-        for length, hashed in sorted(self._answers.get(line, ()), reverse=True):
+        for length, hashed in sorted(self._answers.get(hash(line), ()), reverse=True):
             candidate = text[at : at + length]
             if len(candidate) == length and hash(candidate) == hashed:
                 return candidate
