@@ -14,9 +14,9 @@ from backstory import (
     BadQuery,
     Memory,
     NotesConflict,
+    StoreIncomplete,
     StoreProblem,
     StoreUnreachable,
-    StoreUnwritable,
 )
 from backstory.store.base.history_rows import HISTORY_TABLES, Row
 from backstory.store.postgres.tenants import TenantList
@@ -221,15 +221,30 @@ def test_a_move_goes_on_after_the_server_was_killed(
             assert shown(copy) == shown(old)
 
 
+def stop(done: int, total: int) -> None:
+    raise KeyboardInterrupt
+
+
+USES: dict[str, Callable[[Memory], object]] = {
+    "record": lambda memory: memory.record("boat", "user", "Where is the anchor?"),
+    "forget": lambda memory: memory.forget("house"),
+    "sessions": lambda memory: memory.sessions(),
+    "search": lambda memory: memory.search("ladder"),
+    "recall": lambda memory: memory.recall("ladder"),
+    "status": lambda memory: memory.status(),
+    "add a fact": lambda memory: memory.notebook.add_fact("Has an anchor"),
+    "read notes": lambda memory: memory.notebook.read_memory(),
+    "model calls": lambda memory: memory.model_calls(),
+    "move": lambda memory: memory.move_to(open_files(memory.home / "elsewhere")),
+}
+
+
 @pytest.mark.parametrize("to_files", [False, True])
-def test_nobody_writes_to_a_copy_that_is_not_complete(
+def test_nobody_uses_a_copy_that_is_not_complete(
     tmp_path: Path, open_copy: OpenCopy, *, to_files: bool
 ) -> None:
     def open_target() -> Memory:
         return open_files(tmp_path / "target") if to_files else open_copy()
-
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
 
     with open_files(tmp_path / "old") as old:
         fill(old, tmp_path / "sources")
@@ -239,16 +254,81 @@ def test_nobody_writes_to_a_copy_that_is_not_complete(
             with open_target() as copy, pytest.raises(KeyboardInterrupt):
                 old.move_to(copy, on_count=stop)
             with open_target() as late:
-                for other in (early, late):
-                    with pytest.raises(StoreUnwritable, match="not complete") as raised:
-                        other.record("boat", "user", "Where is the anchor?")
-                    assert "run 'backstory move' again" in raised.value.hint
-                    with pytest.raises(StoreUnwritable, match="not complete"):
-                        other.forget("house")
+                refused = {
+                    name: find_refusal(partial(use, memory))
+                    for memory in (early, late)
+                    for name, use in USES.items()
+                }
+                assert late.context("Where is the ladder?").text == ""
         with open_target() as copy:
             old.move_to(copy)
             assert rows_of(copy) == rows_of(old)
             copy.record("boat", "user", "Where is the anchor?")
+
+    assert list(refused) == list(USES)
+    assert set(refused.values()) == {
+        (
+            "it is a copy that is not complete",
+            "run the same 'backstory move' again, where it is copied from; it goes on "
+            "from where it was",
+        )
+    }
+
+
+def find_refusal(use: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(StoreIncomplete) as raised:
+        use()
+    return str(raised.value).rpartition(": ")[2], raised.value.hint
+
+
+@pytest.mark.parametrize("to_files", [False, True])
+def test_every_command_says_that_a_copy_is_not_complete(
+    tmp_path: Path,
+    postgres: PostgresServer,
+    tenant: str,
+    open_copy: OpenCopy,
+    *,
+    to_files: bool,
+) -> None:
+    folder = tmp_path / "target"
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+        with (
+            open_files(folder) if to_files else open_copy() as copy,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            old.move_to(copy, on_count=stop)
+    shell = Shell(tmp_path, folder / "backstory")
+    chosen = {} if to_files else chosen_database(postgres, tenant)
+
+    failed = {
+        words: shell.run(*words.split(), **chosen).returncode
+        for words in (
+            "search ladder",
+            "status",
+            "sessions",
+            "show house",
+            "stats",
+            "memory show",
+            "memory add anchor",
+            "logs",
+            "index",
+            "rebuild",
+            "export out",
+        )
+    }
+    told = {
+        words: "it is a copy that is not complete"
+        in " ".join(shell.run(*words, **chosen).stdout.split())
+        for words in ((), ("check",), ("check", "--repair"), ("doctor",))
+    }
+
+    assert failed == dict.fromkeys(failed, StoreIncomplete.exit_code)
+    assert told == dict.fromkeys(told, True)
+
+
+def chosen_database(postgres: PostgresServer, tenant: str) -> dict[str, str]:
+    return {"BACKSTORY_STORE_URL": postgres.url(), "BACKSTORY_STORE_TENANT": tenant}
 
 
 def test_what_is_written_while_a_move_begins_is_not_overwritten(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SourceUnreadable,
         StoreDamaged,
         StoreFull,
+        StoreIncomplete,
         StoreLocked,
         StoreProblem,
         StoreTooNew,
@@ -185,6 +186,7 @@ __all__ = [
     "Status",
     "StoreDamaged",
     "StoreFull",
+    "StoreIncomplete",
     "StoreLocked",
     "StoreProblem",
     "StoreTooNew",
@@ -213,9 +215,9 @@ _NAMES_BY_MODULE = {
         "BackstoryError BadQuery BudgetSpent ConfigError FactAmbiguous FactNotFound "
         "InstallRefused MissingExtra "
         "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
-        "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
-        "StoreProblem StoreTooNew StoreUnreachable StoreUnwritable UnknownName "
-        "UnusableAnswer"
+        "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreIncomplete "
+        "StoreLocked StoreProblem StoreTooNew StoreUnreachable StoreUnwritable "
+        "UnknownName UnusableAnswer"
     ),
     "memory": "Memory",
     "notes.copies": "FoundFact",

@@ -15,6 +15,7 @@
         StoreFull                 25   the disk is full
         StoreUnwritable           26   the folder or file cannot be written
         StoreUnreachable          27   the database server cannot be reached
+        StoreIncomplete           28   a copy that 'backstory move' has not completed
       SourceUnreadable            30   a whole source could not be opened
       NotesConflict               31   a note changed on disk since it was read
       FactNotFound                32   no fact matches
@@ -184,6 +185,16 @@ class StoreUnreachable(StoreProblem):
 
     exit_code = 27
     hint = "check that the server is running, and its address in store.url"
+
+
+class StoreIncomplete(StoreProblem):
+    """It is a copy that ``backstory move`` has not completed: part of a memory."""
+
+    exit_code = 28
+    hint = (
+        "run the same 'backstory move' again, where it is copied from; it goes on from "
+        "where it was"
+    )
 
 
 class SourceUnreadable(BackstoryError):

@@ -15,9 +15,9 @@ from backstory.errors import BadQuery, NotesConflict, StoreProblem
 from backstory.notes.find import FoundNote
 from backstory.notes.origins import ORIGINS_NAME
 from backstory.notes.places import REMOVED_NAME, NotesPlace
+from backstory.store.base.copies import COPYING, check_complete
 from backstory.store.base.history_rows import (
     COPIED,
-    COPYING,
     HISTORY_TABLES,
     HistoryRows,
     HistoryTable,
@@ -62,13 +62,14 @@ class Mover(FrozenStruct):
             closing(self.target.open_rows()) as target,
         ):
             notes, problems = _list_notes(self.source.notes)
+            target_notes = self.target.open_notes_to_complete()
             moved = _MovedNotes.parse(target.get_state(COPIED))
             last_change = _check_target(source, target, moved)
-            moved.check(self.target.notes, notes)
+            moved.check(target_notes, notes)
             rows, was_there = _copy_history(
                 source, target, moved, on_count, last_change=last_change
             )
-            has_new_notes = _copy_notes(notes, self.target.notes)
+            has_new_notes = _copy_notes(notes, target_notes)
             target.finish(
                 _MovedNotes(
                     source.find_last_change(),
@@ -136,11 +137,7 @@ def _check_target(
     source: HistoryRows, target: HistoryRows, moved: _MovedNotes
 ) -> str | None:
     """The last change in the new place; None if copying was begun, and goes on."""
-    if source.get_state(COPYING) is not None:
-        raise BadQuery(
-            "the memory here is itself a copy that is not complete",
-            hint="run 'backstory move' again where it is copied from",
-        )
+    check_complete(source.get_state(COPYING) is not None, "the memory here")
     is_copying = target.get_state(COPYING) is not None
     last = target.find_last_change()
     if not is_copying and target.is_empty():

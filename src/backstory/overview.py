@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from backstory.errors import BackstoryError, SourceUnreadable
+from backstory.errors import (
+    BackstoryError,
+    SourceUnreadable,
+    StoreIncomplete,
+    StoreProblem,
+)
 from backstory.ingest.hosts import HOSTS
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
@@ -33,6 +38,19 @@ Found = TypeVar("Found")
 def open_glance(home: Path, database: "DatabaseAddress | None") -> Glance:
     """What reads a little of a home: of its files or, if it is in one, its database."""
     return SqliteGlance(home) if database is None else _DatabaseGlance(database)
+
+
+def check_complete(home: Path) -> None:
+    """Raise ``StoreIncomplete`` for files of a copy that is not complete.
+
+    Whatever else is wrong with them, nothing is raised.
+    """
+    try:
+        SqliteGlance(home).list_project_folders()
+    except StoreIncomplete:
+        raise
+    except StoreProblem:
+        return
 
 
 def read_overview(

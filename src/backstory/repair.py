@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from backstory.errors import (
     StoreFull,
+    StoreIncomplete,
     StoreLocked,
     StoreProblem,
     StoreUnreachable,
@@ -72,7 +73,13 @@ def _check_part(
 ) -> CheckedFile:
     try:
         return CheckedFile(path, tuple(check()), is_derived=is_derived)
-    except (StoreFull, StoreLocked, StoreUnreachable, StoreUnwritable) as exc:
+    except (
+        StoreFull,
+        StoreIncomplete,
+        StoreLocked,
+        StoreUnreachable,
+        StoreUnwritable,
+    ) as exc:
         # That says nothing about what is in it.
         return CheckedFile(path, not_checked=str(exc), is_derived=is_derived)
     except StoreProblem as exc:

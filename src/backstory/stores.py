@@ -56,6 +56,10 @@ class Stores(Protocol):
         """All of the history, to copy it; the caller closes it."""
         ...
 
+    def open_notes_to_complete(self) -> NotesPlace:
+        """The notes, for who completes a copy here."""
+        ...
+
     def close(self) -> None:
         """Close what the stores share; they themselves are closed before."""
         ...
@@ -110,7 +114,7 @@ class SqliteStores:
         )
         self.index_place = SqliteIndexFiles(home)
         self.locks = FileLocks(home)
-        self.notes = FileNotes(home)
+        self.notes = FileNotes(home, self.history.check_complete)
 
     def open_summaries(self) -> "SummaryStore":
         # Searches do without it.
@@ -123,6 +127,9 @@ class SqliteStores:
         from backstory.store.sqlite.history_rows import SqliteHistoryRows
 
         return SqliteHistoryRows(self._home / HISTORY_NAME)
+
+    def open_notes_to_complete(self) -> NotesPlace:
+        return FileNotes(self._home)
 
     def close(self) -> None:
         """They share nothing."""
@@ -158,6 +165,12 @@ class PostgresStores:
         from backstory.store.postgres.history_rows import PostgresHistoryRows
 
         return PostgresHistoryRows(self._tenant)
+
+    def open_notes_to_complete(self) -> NotesPlace:
+        # As above.
+        from backstory.store.postgres.notes import PostgresNotes
+
+        return DatabaseNotes(PostgresNotes(self._tenant.completing()), self.locks)
 
     def close(self) -> None:
         self._database.close()

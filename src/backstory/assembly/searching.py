@@ -120,7 +120,7 @@ class SearchingParts(ReadingParts):
             self.notebook,
             context_options(self.settings),
             is_log_of=is_marker_of,
-            frame=self.frame,
+            get_frame=lambda: self.frame,
             folder=self.machine.folder,
             count_tokens=self.count_tokens,
         )

@@ -31,6 +31,7 @@ from backstory.errors import (
 from backstory.notes.archive import merge_archive, read_archive, write_archive
 from backstory.notes.facts import DEFAULT_TOPIC, TITLE, find_duplicate
 from backstory.notes.notebook import Notebook
+from backstory.overview import check_complete
 from backstory.render.format import render_count
 from backstory.render.objects import (
     listed_log_object,
@@ -59,7 +60,9 @@ _MAX_SHOWN_CHARS = 500
 def _open_notebook(app: App) -> Notebook:
     """Only the notes if they are files: whatever is wrong with the history then."""
     if read_database(app.settings, app.machine) is None:
-        return Notebook(find_home(app.machine, app.home))
+        home = find_home(app.machine, app.home)
+        check_complete(home)
+        return Notebook(home)
     return app.memory.notebook
 
 

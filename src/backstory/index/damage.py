@@ -10,7 +10,13 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from backstory.errors import StoreFull, StoreLocked, StoreProblem, StoreUnwritable
+from backstory.errors import (
+    StoreFull,
+    StoreIncomplete,
+    StoreLocked,
+    StoreProblem,
+    StoreUnwritable,
+)
 from backstory.index.history_damage import forget_damage, list_noted_damage
 from backstory.index.lost_texts import list_saved_texts
 from backstory.index.origin import HISTORY
@@ -70,7 +76,7 @@ def _check(path: Path, check: Check, is_deep: bool) -> CheckedFile:
     try:
         damaged = [str(page) for page in list_damaged_pages(path)]
         return replace(checked, problems=tuple(damaged or check(path, is_deep)))
-    except (StoreFull, StoreLocked, StoreUnwritable) as exc:
+    except (StoreFull, StoreIncomplete, StoreLocked, StoreUnwritable) as exc:
         # That says nothing about what is in the file.
         return replace(checked, not_checked=str(exc))
     except StoreProblem as exc:

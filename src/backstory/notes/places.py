@@ -5,7 +5,7 @@ replace it only if it is as it was read.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from errno import ENOENT
@@ -110,10 +110,11 @@ class NotesPlace(Protocol):
 
 
 class FileNotes:
-    """The notes in the folder of a home."""
+    """The notes in the folder of a home; ``check`` raises if nobody may use them."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, check: Callable[[], None] = lambda: None) -> None:
         self._home = home
+        self._check = check
         self.folder = home / "memory"
 
     def path(self, name: str) -> Path:
@@ -121,6 +122,7 @@ class FileNotes:
 
     @contextmanager
     def changing(self, name: str | None = None) -> Iterator[None]:
+        self._check()
         path = self.path(name or MEMORY_NAME)
         make_private_folder(path.parent)
         with locked(self._home / f"{_LOCK_NAME}.lock"):
@@ -129,6 +131,7 @@ class FileNotes:
             yield
 
     def read(self, name: str) -> ReadNote:
+        self._check()
         path = self.path(name)
         if name == REMOVED_NAME:
             return _RecordFile(path, _read_record(path))

@@ -125,7 +125,7 @@ class PromptContext:
         options: ContextOptions,
         *,
         is_log_of: Callable[[str, Session], bool],
-        frame: MemoriesFrame,
+        get_frame: Callable[[], MemoriesFrame],
         folder: Path | None,
         count_tokens: CountTokens,
     ) -> None:
@@ -134,7 +134,7 @@ class PromptContext:
         self._notebook = notebook
         self._options = options
         self._is_log_of = is_log_of
-        self._frame = frame
+        self._get_frame = get_frame
         self._folder = folder
         self._count_tokens = count_tokens
 
@@ -206,7 +206,7 @@ class PromptContext:
             count_tokens=self._count_tokens,
             max_memories=self._options.max_memories,
             said=list(self._iter_said(asking)) if hits else (),
-            seal=self._frame.seal,
+            seal=self._get_frame().seal,
             query=query,
             overview=overview,
             is_memory_given=given is not None,

@@ -174,6 +174,8 @@ class Search:
         is_for_agent: bool = False,
     ) -> Request:
         """A request without any filters, except for what an agent may not see."""
+        # An index in files does not know that it is of part of a memory.
+        self._history.check_complete()
         is_isolated = is_for_agent and self._options.isolates_projects
         own = OwnProject(folder, is_isolated)
         return Request(

@@ -201,6 +201,14 @@ class HistoryStore(Protocol):
     server was lost before it could say so. Writing it again does no harm.
     """
 
+    def check_complete(self) -> None:
+        """Raise ``StoreIncomplete`` for a copy that ``move`` has not completed.
+
+        Whatever reads or writes the history does so; this is for what is in files
+        beside it.
+        """
+        ...
+
     # -- writing ---
 
     def write(

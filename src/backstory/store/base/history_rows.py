@@ -9,15 +9,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from backstory.errors import StoreUnwritable
 from backstory.values.structs import FrozenStruct
 
 # The value of a column.
 RowValue = int | float | str | bytes | None
 Row = tuple[RowValue, ...]
 
-# The names of the states that say what is being copied here, and what was copied.
-COPYING = "copying"
+# The name of the state that says what was copied here.
 COPIED = "copied"
 
 
@@ -127,7 +125,7 @@ class HistoryRows(Protocol):
     def begin(self, identity: str, state: str, *, last_change: str | None) -> bool:
         """Delete everything, and take an identity; keep ``state`` as ``COPYING``.
 
-        From then on, nobody else can write. Does nothing and returns False if the last
+        From then on, nobody else can use it. Does nothing and returns False if the last
         change is no longer ``last_change``; None if that does not matter.
         """
         ...
@@ -148,15 +146,6 @@ class HistoryRows(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def check_complete(is_copying: bool) -> None:
-    """Refuse to write to a copy that is not complete: copying would overwrite it."""
-    if is_copying:
-        raise StoreUnwritable(
-            "the memory here is a copy that is not complete",
-            hint="run 'backstory move' again where it is copied from",
-        )
 
 
 def checksum(rows: Iterator[Row]) -> tuple[int, str]:

@@ -24,6 +24,7 @@ from backstory.errors import (
     StoreProblem,
     StoreUnwritable,
 )
+from backstory.store.base.copies import COPYING, check_complete
 from backstory.store.postgres.connecting import (
     PREPARE_HINT,
     SETTING,
@@ -57,6 +58,8 @@ _BEGIN: LiteralString = """
            set_config('lock_timeout', {}, true),
            set_config('idle_in_transaction_session_timeout', {}, true);
 """
+_RESULTS_OF_BEGIN = 2
+_IS_COPYING = sql.SQL("SELECT 1 FROM journal_state WHERE name = {}").format(COPYING)
 _NOTHING_ELSE = sql.SQL("SELECT NULL WHERE false")
 
 
@@ -215,12 +218,17 @@ class View:
 class Tenant:
     """One tenant of a database: the only way to its rows.
 
-    ``find_id`` is asked for its number once, before the first transaction.
+    ``find_id`` is asked for its number once, before the first transaction. Rows of a
+    copy that is not complete are only for who ``completes`` it; for others, every
+    transaction raises ``StoreIncomplete``.
     """
 
-    def __init__(self, database: Database, find_id: Callable[[], int]) -> None:
+    def __init__(
+        self, database: Database, find_id: Callable[[], int], *, completes: bool = False
+    ) -> None:
         self.database = database
         self._find_id = find_id
+        self._completes = completes
         self._tenant_id: int | None = None
         self._views = threading.local()
 
@@ -230,6 +238,10 @@ class Tenant:
         if self._tenant_id is None:
             self._tenant_id = self._find_id()
         return self._tenant_id
+
+    def completing(self) -> "Tenant":
+        """The same tenant, for who completes a copy there."""
+        return Tenant(self.database, lambda: self.tenant_id, completes=True)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -310,6 +322,8 @@ class Tenant:
                 raise StoreProblem(
                     f"{self.database.server.name}: there is no tenant {self.tenant_id}"
                 )
+            # Another one may have begun to copy while this waited.
+            self._check_complete(db.execute(_IS_COPYING).fetchone())
             yield db
 
     @contextmanager
@@ -360,12 +374,20 @@ class Tenant:
                     f"{max(1, math.ceil(wait_s * 1000))}ms",
                     _MAX_PAUSE,
                 )
-                cursor = db.execute(begin + statement)
-                while cursor.nextset():
-                    pass
+                first = sql.SQL("{};{}").format(_IS_COPYING, statement)
+                cursor = db.execute(begin + first)
+                # The statements of the beginning have a result each.
+                for _ in range(_RESULTS_OF_BEGIN):
+                    cursor.nextset()
+                self._check_complete(cursor.fetchone())
+                cursor.nextset()
                 return db, cursor.fetchone()
             except BaseException as exc:
                 self.database._give_back_failed(db, exc, is_new=is_new)
+
+    def _check_complete(self, copying: TupleRow | None) -> None:
+        is_refused = copying is not None and not self._completes
+        check_complete(is_refused, self.database.server.name)
 
 
 def take_numbers(db: Connection, counter: str, count: int) -> int:

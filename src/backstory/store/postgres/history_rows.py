@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
+from backstory.store.base.copies import COPYING
 from backstory.store.base.history_rows import (
     COPIED,
-    COPYING,
     HISTORY_TABLES,
     HistoryTable,
     Row,
@@ -59,7 +59,7 @@ class PostgresHistoryRows:
     """The ``HistoryRows`` of one tenant."""
 
     def __init__(self, tenant: Tenant) -> None:
-        self._tenant = tenant
+        self._tenant = tenant.completing()
         self._reading = ExitStack()
 
     @property

@@ -12,10 +12,11 @@ from typing import Any
 import apsw
 
 from backstory.errors import StoreLocked, StoreProblem
+from backstory.store.base.copies import check_complete
 from backstory.store.base.glance import NamedSession
 from backstory.store.base.history import Counts
 from backstory.store.base.index import IndexCounts
-from backstory.store.sqlite.read_only import open_read_only
+from backstory.store.sqlite.read_only import is_copying, open_read_only
 from backstory.store.sqlite.sessions import count_by_host
 from backstory.store.sqlite.unit_counts import count_units
 
@@ -85,6 +86,8 @@ def _reading(home: Path, name: str) -> Iterator[apsw.Connection]:
     try:
         db = open_read_only(str(home), name)
         try:
+            if name == _HISTORY:
+                check_complete(is_copying(db), str(path))
             yield db
         finally:
             db.close()

@@ -5,13 +5,14 @@ It is the only copy: hosts delete their transcripts.
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import apsw
 
 from backstory.errors import StoreDamaged
+from backstory.store.base.copies import check_complete
 from backstory.store.base.history import (
     Batch,
     Change,
@@ -41,6 +42,7 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.read_only import is_copying
 from backstory.store.sqlite.readable_text import read_invalid_text
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.forgetting import ASKED_FOR, Forgetting
@@ -90,9 +92,15 @@ class SqliteHistory:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Threads take turns; SQLite's errors become ours, and damage is noted."""
+        """Threads take turns; SQLite's errors become ours, and damage is noted.
+
+        Raises ``StoreIncomplete`` for a copy that is not complete.
+        """
         try:
             with translated(self.path), self._lock:
+                # If it is damaged, the rest can be read all the same.
+                with suppress(apsw.CorruptError):
+                    check_complete(is_copying(self._db), str(self.path))
                 yield
         except StoreDamaged as exc:
             self._on_damage(str(exc.__cause__ or exc))
@@ -110,6 +118,10 @@ class SqliteHistory:
         self._on_damage(str(damage))
         return around_damage.sound_messages(self._db, self._find_proven)
 
+    def check_complete(self) -> None:
+        with self._using():
+            pass  # that looks at it
+
     # -- writing ---
 
     def write(
@@ -121,7 +133,6 @@ class SqliteHistory:
         is_patient: bool = True,
     ) -> Written:
         # Searches write nothing.
-        from backstory.store.base.history_rows import check_complete
         from backstory.store.sqlite.write_batch import write_batch
 
         with self._using():
@@ -129,7 +140,8 @@ class SqliteHistory:
             self._db.set_busy_timeout(BUSY_TIMEOUT_MS if is_patient else _BRIEF_WAIT_MS)
             try:
                 with transaction(self._db):
-                    check_complete(_is_copying(self._db))
+                    # Another process may have begun to copy while this waited.
+                    check_complete(is_copying(self._db), str(self.path))
                     written = write_batch(self._db, batch, now=now)
             finally:
                 self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -181,13 +193,12 @@ class SqliteHistory:
         reason: str = ASKED_FOR,
     ) -> Forgetting:
         # Its keys are slow to import, and searches need none of it.
-        from backstory.store.base.history_rows import check_complete
         from backstory.store.sqlite import forgotten
 
         with self._using():
             set_durability(self._db, is_durable=True)
             with transaction(self._db):
-                check_complete(_is_copying(self._db))
+                check_complete(is_copying(self._db), str(self.path))
                 return forgotten.forget(
                     self._db, parts, now=now, facts=facts, reason=reason
                 )
@@ -435,14 +446,6 @@ class SqliteHistory:
     def verify(self) -> list[str]:
         with self._using():
             return _verify(self._db)
-
-
-def _is_copying(db: apsw.Connection) -> bool:
-    # As where it is used.
-    from backstory.store.base.history_rows import COPYING
-
-    statement = "SELECT 1 FROM journal_state WHERE name = ?"
-    return db.execute(statement, (COPYING,)).get is not None
 
 
 def open_history(

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from backstory.store.base.copies import COPYING
 from backstory.store.base.history_rows import (
     COPIED,
-    COPYING,
     HISTORY_TABLES,
     HistoryTable,
     Row,

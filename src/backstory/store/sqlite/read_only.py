@@ -8,6 +8,7 @@ import os
 
 import apsw
 
+from backstory.store.base.copies import COPYING
 from backstory.store.sqlite.page_checksums import VERIFIED
 from backstory.store.sqlite.readable_text import read_invalid_text
 
@@ -52,6 +53,21 @@ def _open(path: str, name: str, way: str) -> apsw.Connection:
     if found != version:
         raise LookupError(f"{path}: of another version")
     return db
+
+
+def open_history_read_only(home: str) -> apsw.Connection:
+    """The history of a home. Raises LookupError also for a copy not completed yet."""
+    db = open_read_only(home, "history.db")
+    if is_copying(db):
+        db.close()
+        raise LookupError(f"{home}: a copy that is not complete")
+    return db
+
+
+def is_copying(history: apsw.Connection) -> bool:
+    """Whether it is a copy that is not complete."""
+    statement = "SELECT 1 FROM journal_state WHERE name = ?"
+    return history.execute(statement, (COPYING,)).get is not None
 
 
 def read_identity(history: apsw.Connection) -> str:

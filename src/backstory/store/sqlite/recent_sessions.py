@@ -1,6 +1,6 @@
 """What a hook reads of a history when a session begins: read-only, with few imports."""
 
-from backstory.store.sqlite.read_only import open_read_only, read_identity
+from backstory.store.sqlite.read_only import open_history_read_only, read_identity
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class SqliteRecentSessions:
     """
 
     def __init__(self, home: str) -> None:
-        self._history = open_read_only(home, "history.db")
+        self._history = open_history_read_only(home)
 
     def close(self) -> None:
         self._history.close()

@@ -16,7 +16,11 @@ from backstory.store.sqlite.match import (
     match_fitting,
     score_matches,
 )
-from backstory.store.sqlite.read_only import open_read_only, read_identity
+from backstory.store.sqlite.read_only import (
+    open_history_read_only,
+    open_read_only,
+    read_identity,
+)
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
@@ -84,7 +88,7 @@ class SqliteReminders:
         native_id: str,
         is_ours: Callable[[str | None], bool],
     ) -> None:
-        self._history = open_read_only(home, "history.db")
+        self._history = open_history_read_only(home)
         self._index = open_read_only(home, "index.db")
         self._is_ours = is_ours
         self._host = host

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import apsw
 
+from backstory.store.base.copies import check_complete
 from backstory.store.base.summaries import Due, SetAside, Summary
 from backstory.store.sqlite.connection import (
     BUSY_TIMEOUT_MS,
@@ -19,6 +20,7 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.history import open_history
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.read_only import is_copying
 from backstory.store.sqlite.rows import read_day
 from backstory.values.moments import Moment, from_microseconds
 from backstory.values.reports import ModelCall
@@ -72,7 +74,7 @@ class SqliteSummaryStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(path, lambda: open_history(path))
+        self._connections = Connections(path, lambda: _open(path))
 
     @property
     def _db(self) -> apsw.Connection:
@@ -362,6 +364,12 @@ class SqliteSummaryStore:
 
     def close(self) -> None:
         self._connections.close()
+
+
+def _open(path: Path) -> apsw.Connection:
+    db = open_history(path)
+    check_complete(is_copying(db), str(path))
+    return db
 
 
 def _mark_due(db: apsw.Connection, session_id: int, cause: str, now: datetime) -> bool:
