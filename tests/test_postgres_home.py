@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from tests.every_command import COMMANDS
 from tests.postgres_server import ADMIN, OWNER, PASSWORD, PostgresServer
 from tests.processes import PATIENCE_S, comes_true
 from tests.samples import a_memory
-from tests.shell import Shell
+from tests.shell import BACKSTORY, Shell
 
 pytestmark = pytest.mark.postgres
 
@@ -478,3 +480,68 @@ def test_a_hook_is_silent_if_the_database_cannot_be_reached(
     logged = (kept / "hooks.log").read_text()
     assert "PostgreSQL at 127.0.0.1:1/x: no connection" in logged
     assert PASSWORD[:6] not in logged
+
+
+def _stop(server: PostgresServer) -> None:
+    server.stop()
+
+
+def _kill(server: PostgresServer) -> None:
+    server.kill()
+
+
+@pytest.mark.parametrize("end", [_stop, _kill])
+def test_watching_waits_for_a_server_that_went_away_and_loses_nothing(
+    postgres: PostgresServer,
+    tenant: str,
+    tmp_path: Path,
+    home: Path,
+    end: Callable[[PostgresServer], None],
+) -> None:
+    chosen = {"BACKSTORY_STORE_URL": postgres.url(), "BACKSTORY_STORE_TENANT": tenant}
+    shell = Shell(home, tmp_path / "kept")
+    file, log = session_file(home), tmp_path / "log"
+    append(file, a_line("said before", uuid="u0"))
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [*BACKSTORY, "index", "--watch"],
+            env={**shell.environ, **chosen, "BACKSTORY_INDEX_WATCH_SECONDS": "0.05"},
+            stdout=output,
+            stderr=output,
+        ) as watching,
+    ):
+        try:
+            assert comes_true(lambda: "1 new message" in log.read_text())
+            end(postgres)
+            append(file, a_line("said meanwhile", uuid="u1"))
+            assert comes_true(lambda: "Waiting for the database." in log.read_text())
+        finally:
+            postgres.start()
+        assert comes_true(lambda: "can be reached again" in log.read_text())
+        append(file, a_line("said after that", uuid="u2"))
+        assert comes_true(lambda: log.read_text().count("in 1 source\n") == 3)
+        postgres.stop()
+        try:
+            assert comes_true(lambda: log.read_text().count("Waiting for") == 2)
+            watching.send_signal(signal.SIGTERM)
+            assert watching.wait(PATIENCE_S) == -signal.SIGTERM
+        finally:
+            postgres.start()
+
+    with open_memory(postgres, tenant, tmp_path / "other") as memory:
+        (session,) = memory.sessions()
+        said = [message.text for message in memory.messages(session)]
+    assert said == ["said before", "said meanwhile", "said after that"]
+
+
+def test_watching_does_not_wait_for_a_server_that_was_never_reached(
+    postgres: PostgresServer, tenant: str, tmp_path: Path, home: Path
+) -> None:
+    shell = Shell(home, tmp_path / "kept")
+
+    done = shell.run(
+        "index", "--watch", BACKSTORY_STORE_URL=postgres.url(name="nowhere")
+    )
+
+    assert done.returncode == StoreUnreachable.exit_code

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly.parts import Parts
-from backstory.errors import BadQuery, show_value
+from backstory.errors import BadQuery, StoreUnreachable, show_value
 from backstory.system.worker import run_as_worker
 from backstory.text.arguments import to_number
 from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
@@ -82,10 +82,18 @@ class Maintenance:
         *,
         host: str | None = None,
         path: str | Path | None = None,
+        on_lost: Callable[[StoreUnreachable], None] | None = None,
+        on_back: Callable[[], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
-        """Index again and again; yields the report of each time."""
-        return self._parts.watch_sources(host, path, sleep=sleep)
+        """Index again and again; yields the report of each time.
+
+        If the database server cannot be reached any more, it waits until it can:
+        ``on_lost`` is told why, and ``on_back`` that it can; otherwise both are logged.
+        """
+        return self._parts.watch_sources(
+            host, path, on_lost=on_lost, on_back=on_back, sleep=sleep
+        )
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Take in what is new and make all missing vectors; False if some were refused.

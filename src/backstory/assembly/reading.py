@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.assembly.home import HomeParts
-from backstory.errors import BackstoryError, BadQuery
+from backstory.errors import BackstoryError, BadQuery, StoreUnreachable
 from backstory.ingest.announced import has_announced, iter_announced
 from backstory.ingest.excluded import iter_kept_excluded
 from backstory.ingest.refresh import Refresh
@@ -179,6 +179,8 @@ class ReadingParts(HomeParts):
         host: str | None,
         path: str | Path | None,
         *,
+        on_lost: Callable[[StoreUnreachable], None] | None,
+        on_back: Callable[[], None] | None,
         sleep: Callable[[float], None],
     ) -> Iterator[IndexReport]:
         """Read all sources, or some, again and again."""
@@ -188,7 +190,13 @@ class ReadingParts(HomeParts):
         read = partial(
             self.read_sources, host, path, on_progress=None, on_taken=None, on_wait=None
         )
-        return repeat_reading(read, self.settings.number("index.watch_seconds"), sleep)
+        return repeat_reading(
+            read,
+            self.settings.number("index.watch_seconds"),
+            sleep,
+            on_lost=on_lost or _log_loss,
+            on_back=on_back or _log_return,
+        )
 
     def update_index(self, on_taken: OnCount | None = None) -> IndexReport:
         """Make findable what was just read, and see which sessions have gone quiet."""
@@ -370,3 +378,11 @@ class ReadingParts(HomeParts):
             return status
         # Where the disk is full, only this process knows of a trigger.
         return replace(status, problem=self.triggers.problem or status.problem)
+
+
+def _log_loss(problem: StoreUnreachable) -> None:
+    logger.warning("%s; it is tried again", problem)
+
+
+def _log_return() -> None:
+    logger.warning("the database can be reached again")

@@ -17,6 +17,7 @@ from backstory.cli.app import (
 )
 from backstory.cli.parameters import HOST, PATH
 from backstory.cli.push import ContinuousPush
+from backstory.errors import StoreUnreachable
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
 from backstory.render.people.forgetting import render_forgetting
@@ -132,11 +133,22 @@ def _watch(app: App, host: str | None, path: Path | None, as_json: bool) -> None
     click.echo("Watching; stop with Ctrl-C.", err=True)
     known: tuple[Problem, ...] = ()
     push = ContinuousPush(app)
-    for report in app.memory.watch(host=host, path=path):
+    reports = app.memory.watch(
+        host=host, path=path, on_lost=_say_lost, on_back=_say_back
+    )
+    for report in reports:
         if report.read or report.problems != known:
             _echo_change(report, app.user_home, as_json)
         known = report.problems
         push.push_new()
+
+
+def _say_lost(problem: StoreUnreachable) -> None:
+    click.echo(f"Waiting for the database. {problem}", err=True)
+
+
+def _say_back() -> None:
+    click.echo("The database can be reached again.", err=True)
 
 
 def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
-from backstory.errors import ProviderError, StoreLocked
+from backstory.errors import ProviderError, StoreLocked, StoreUnreachable
 from backstory.render.objects import push_object, to_json
 from backstory.render.people.pushes import render_push
 
@@ -59,8 +59,9 @@ class ContinuousPush:
             return
         try:
             report = self._app.memory.push()
-        except StoreLocked:
-            # Somebody else pushes; what is left is sent the next time.
+        except (StoreLocked, StoreUnreachable):
+            # Somebody else pushes, or there is nothing to read from; what is left is
+            # sent the next time.
             return
         except ProviderError as exc:
             self._not_before = time.monotonic() + _PAUSE_S

@@ -78,6 +78,7 @@ def test_a_port_that_is_none_is_told_before_anybody_is_asked(port: str) -> None:
         ("25006", StoreUnwritable, "the server is read-only"),
         ("XX001", StoreDamaged, "it is damaged"),
         ("57P01", StoreUnreachable, "no connection, or it was lost"),
+        ("25P03", StoreUnreachable, "the connection was lost"),
         ("53300", StoreUnreachable, "too many connections"),
         ("22000", StoreProblem, "it refused"),
     ],

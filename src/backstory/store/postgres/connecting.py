@@ -90,6 +90,13 @@ _MEANINGS: tuple[
         PREPARE_HINT,
     ),
     (errors.QueryCanceled, StoreLocked, "the statement was canceled", None),
+    # This process was suspended, and the server has closed the connection.
+    (
+        errors.IdleInTransactionSessionTimeout,
+        StoreUnreachable,
+        "the connection was lost",
+        "run the command again",
+    ),
 )
 
 
