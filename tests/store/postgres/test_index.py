@@ -19,7 +19,6 @@ from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.index import PostgresIndex
 from backstory.store.postgres.index_states import IS_ERASE_DUE
-from backstory.store.postgres.tenants import TenantList
 from backstory.store.postgres.text_search import TextSearch
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.word_writer import WordWriter
@@ -263,43 +262,6 @@ def test_a_word_too_long_for_an_index_is_found(index: PostgresIndex) -> None:
 
 
 # -- any part of a text ---------------------------------------------------------------
-
-
-def test_few_units_are_looked_up_without_reading_all_of_a_large_tenant(
-    postgres: PostgresServer,
-) -> None:
-    name = postgres.create_database()
-    postgres.prepare(name)
-    tenants = TenantList(postgres.url(OWNER, name))
-    database = Database(postgres.url(name=name))
-    others = [
-        an_index_of(database.tenant(tenants.create(f"small {n}"))) for n in range(40)
-    ]
-    for other in others:
-        store_units(other, *(a_unit(n) for n in range(1, 26)))
-    postgres.ask("ANALYZE", name=name)
-    index = an_index_of(database.tenant(tenants.create("large")))
-    store_units(index, *(a_unit(n, said_at=n) for n in range(1, 5_001)))
-
-    def count_read() -> int:
-        ((read,),) = postgres.ask(
-            """
-            SELECT SUM(idx_tup_read)::bigint FROM pg_stat_user_indexes
-             WHERE relname = 'units'
-            """,
-            name=name,
-        )
-        return int(read)
-
-    database.close()
-    before = count_read()
-    found = index.get_units(range(1, 5_000, 25))
-    # What was read is counted when the connection ends.
-    database.close()
-
-    assert len(found) == 200
-    assert comes_true(lambda: count_read() >= before + 200)
-    assert count_read() < before + 2_000
 
 
 # The first number after the first segment, all of which has grams then.

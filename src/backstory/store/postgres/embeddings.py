@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 from backstory.store.base.recent_vectors import RecentVectors
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import Tenant
-from backstory.store.postgres.rows import key_of, to_dict
+from backstory.store.postgres.rows import key_of, looked_up, to_dict
 from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
 
 _ID_BITS = 30
+_READ = "SELECT embedding_id, vector FROM " + looked_up(
+    "embeddings", "embedding_id, vector", key="embedding_id", within="cache_id"
+)
 
 
 class PostgresEmbeddings:
@@ -126,12 +129,7 @@ class PostgresEmbeddings:
         if missing := [each for each in embedding_ids if each not in found]:
             with self._reading() as (db, cache_id):
                 rows = db.execute(
-                    """
-                    SELECT embedding_id, vector FROM embeddings
-                     WHERE cache_id = %s AND embedding_id = ANY(%s::bigint[])
-                    """,
-                    (cache_id, missing),
-                    binary=True,
+                    _READ.encode(), (list({*missing}), cache_id), binary=True
                 )
                 read = {number: bytes(vector) for number, vector in rows}
             self._recent.keep(identity, read)
@@ -185,9 +183,14 @@ def _find(
 ) -> dict[bytes, int]:
     rows = db.execute(
         """
-        SELECT content_hash, embedding_id FROM embeddings
-         WHERE cache_id = %s AND model_key = %s AND content_hash = ANY(%b::bytea[])
+        SELECT content_hash, embedding_id
+          FROM unnest(%b::bytea[]) AS wanted (hash)
+         CROSS JOIN LATERAL (
+               SELECT content_hash, embedding_id FROM embeddings
+                WHERE cache_id = %s AND model_key = %s
+                  AND content_hash BETWEEN wanted.hash AND wanted.hash
+                ORDER BY content_hash LIMIT 1) AS embeddings
         """,
-        (cache_id, model_key, list(hashes)),
+        (list({*hashes}), cache_id, model_key),
     )
     return to_dict(rows)

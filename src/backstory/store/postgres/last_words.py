@@ -16,11 +16,20 @@ from backstory.store.postgres.postings import (
     from_positions,
     number_positions,
 )
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import changed_by_place, to_columns, to_dict
 
 _POSITIONS = "<u4"
 # The columns of ``find_postings``.
 _SENT_AS = (">i8", ">i4", ">i4", ">i4", _POSITIONS)
+# Rows with some terms: see looked_up.
+_WITH_TERMS = """
+    unnest(%b::text[]) AS wanted (its_term)
+    CROSS JOIN LATERAL (
+          SELECT term, unit_id, word_count, text_count, around_count, positions
+            FROM last_words
+           WHERE index_id = %s AND term BETWEEN wanted.its_term AND wanted.its_term
+           ORDER BY term, unit_id OFFSET 0) AS last_words
+"""
 
 
 def insert_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) -> None:
@@ -49,15 +58,22 @@ def insert_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) 
 
 def delete_words(db: Connection, index_id: int, unit_ids: Collection[int]) -> set[int]:
     """Delete the words of units; returns those that had some here."""
-    rows = db.execute(
-        """
-        WITH deleted AS (
-             DELETE FROM last_words WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-             RETURNING unit_id)
-        SELECT DISTINCT unit_id FROM deleted
-        """,
-        (index_id, list(unit_ids)),
-    )
+    with changed_by_place(db):
+        rows = db.execute(
+            """
+            WITH deleted AS (
+                 DELETE FROM last_words WHERE ctid = ANY(ARRAY(
+                        SELECT place FROM unnest(%s::bigint[]) AS wanted (number)
+                         CROSS JOIN LATERAL (
+                               SELECT ctid AS place FROM last_words
+                                WHERE index_id = %s
+                                  AND unit_id BETWEEN number AND number
+                                ORDER BY unit_id OFFSET 0) AS of_unit))
+                 RETURNING unit_id)
+            SELECT DISTINCT unit_id FROM deleted
+            """,
+            (list({*unit_ids}), index_id),
+        )
     return {unit_id for (unit_id,) in rows}
 
 
@@ -85,18 +101,17 @@ def find_postings(
     """The units that have these terms; a term that none has is left out."""
     # A row for each term: to read one for each unit would take longer than all else.
     rows = db.execute(
-        """
+        f"""
         SELECT term,
                string_agg(int8send(unit_id), ''::bytea ORDER BY unit_id),
                string_agg(int4send(word_count), ''::bytea ORDER BY unit_id),
                string_agg(int4send(text_count), ''::bytea ORDER BY unit_id),
                string_agg(int4send(around_count), ''::bytea ORDER BY unit_id),
                string_agg(positions, ''::bytea ORDER BY unit_id)
-          FROM last_words
-         WHERE index_id = %s AND term = ANY(%b::text[])
+          FROM {_WITH_TERMS}
          GROUP BY term
-        """,
-        (index_id, list(terms)),
+        """.encode(),
+        (list({*terms}), index_id),
         binary=True,
     )
     return {
@@ -114,11 +129,8 @@ def count_units(
     db: Connection, index_id: int, terms: Collection[str]
 ) -> dict[str, int]:
     rows = db.execute(
-        """
-        SELECT term, COUNT(*) FROM last_words
-         WHERE index_id = %s AND term = ANY(%b::text[]) GROUP BY term
-        """,
-        (index_id, list(terms)),
+        f"SELECT term, COUNT(*) FROM {_WITH_TERMS} GROUP BY term".encode(),
+        (list({*terms}), index_id),
     )
     return to_dict(rows)
 

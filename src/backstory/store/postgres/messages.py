@@ -10,7 +10,7 @@ from backstory.store.base.stored_rows import (
     to_message,
 )
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import key_of, to_columns
+from backstory.store.postgres.rows import key_of, looked_up, to_columns
 from backstory.text.words import fold
 from backstory.values.history import Message
 from backstory.values.moments import WHOLE_DAY
@@ -43,9 +43,11 @@ def get_ranges(db: Connection, ranges: Collection[Range]) -> dict[Range, list[Me
         SELECT of_session, first_position, last_position, {MESSAGE_COLUMNS}
           FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])
                AS ranges (of_session, first_position, last_position)
-          JOIN messages
-            ON session_id = of_session
-           AND position BETWEEN first_position AND last_position
+         CROSS JOIN LATERAL (
+               SELECT {MESSAGE_COLUMNS} FROM messages
+                WHERE session_id = of_session
+                  AND position BETWEEN first_position AND last_position
+                ORDER BY position OFFSET 0) AS messages
          ORDER BY of_session, first_position, last_position, position
         """,
         to_columns(found, 3),
@@ -56,11 +58,9 @@ def get_ranges(db: Connection, ranges: Collection[Range]) -> dict[Range, list[Me
 
 
 def get_messages(db: Connection, message_ids: Collection[int]) -> dict[int, Message]:
+    found = looked_up("messages", MESSAGE_COLUMNS, key="message_id", within="")
     rows = db.execute(
-        f"""
-        SELECT {MESSAGE_COLUMNS} FROM messages WHERE message_id = ANY(%s::bigint[])
-        """,
-        (list(message_ids),),
+        f"SELECT {MESSAGE_COLUMNS} FROM {found}".encode(), (list({*message_ids}),)
     )
     return {row[0]: to_message(row) for row in rows}
 
@@ -112,7 +112,11 @@ def find_replies(db: Connection, places: Collection[Place]) -> dict[Place, Messa
                                 ORDER BY position LIMIT {REPLY_STEPS}) AS following
                       ) AS counted
                 WHERE user_messages = 0) AS reply
-          JOIN messages ON session_id = of_session AND position = last_place
+         CROSS JOIN LATERAL (
+               SELECT {MESSAGE_COLUMNS} FROM messages
+                WHERE session_id = of_session
+                  AND position BETWEEN last_place AND last_place
+                ORDER BY position LIMIT 1) AS messages
         """,
         to_columns(places, 2),
     )
@@ -124,12 +128,16 @@ def find_tool_names(
 ) -> dict[tuple[int, str], str]:
     rows = db.execute(
         """
-        SELECT session_id, call_id, tool_name FROM messages
-         WHERE session_id = ANY(%s::bigint[]) AND tool_name IS NOT NULL
-           AND call_id = ANY(%s::text[])
-         ORDER BY session_id, position
+        SELECT of_session, call_id, tool_name
+          FROM unnest(%s::bigint[]) AS places (of_session)
+         CROSS JOIN LATERAL (
+               SELECT position, call_id, tool_name FROM messages
+                WHERE session_id = of_session AND tool_name IS NOT NULL
+                  AND call_id = ANY(%s::text[])
+                ORDER BY position OFFSET 0) AS messages
+         ORDER BY of_session, position
         """,
-        to_columns(calls, 2),
+        (list({number for number, _ in calls}), [call_id for _, call_id in calls]),
     )
     wanted = set(calls)
     names: dict[tuple[int, str], str] = {}

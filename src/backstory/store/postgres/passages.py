@@ -4,7 +4,13 @@ from collections.abc import Collection, Sequence
 
 from backstory.store.base.index import MadePassages, ToEmbed
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import (
+    changed_by_place,
+    in_places,
+    looked_up,
+    to_columns,
+    to_dict,
+)
 from backstory.values.units import UnitKind
 
 # Those of chats, in which no tools are used, are never embedded. OFFSET 0 has the index
@@ -73,29 +79,30 @@ def set_embeddings(
     if not made:
         return 0
     rows = [(each.unit_id, each.passages_hash, each.embedding_id) for each in made]
-    return db.execute(
-        """
-        UPDATE unit_passages AS waiting SET embedding_id = made.embedding_id
-          FROM unnest(%s::bigint[], %b::bytea[], %s::bigint[])
-               AS made (unit_id, passages_hash, embedding_id)
-         WHERE waiting.index_id = %s AND waiting.unit_id = made.unit_id
-           AND waiting.passages_hash = made.passages_hash
-           AND waiting.embedding_id IS NULL
-        """,
-        (*to_columns(rows, 3), index_id),
-    ).rowcount
+    with changed_by_place(db):
+        return db.execute(
+            f"""
+            UPDATE unit_passages SET embedding_id = made.embedding_id
+              FROM unnest(%s::bigint[], %b::bytea[], %s::bigint[])
+                   AS made (unit_id, passages_hash, embedding_id)
+             WHERE unit_passages.unit_id = made.unit_id
+               AND unit_passages.passages_hash = made.passages_hash
+               AND unit_passages.embedding_id IS NULL AND {in_places("unit_passages")}
+            """.encode(),
+            (*to_columns(rows, 3), [each.unit_id for each in made], index_id),
+        ).rowcount
 
 
 def find_embedding_ids(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
+    columns = "unit_id, embedding_id"
     rows = db.execute(
-        """
-        SELECT unit_id, embedding_id FROM unit_passages
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-           AND embedding_id IS NOT NULL
-        """,
-        (index_id, list(unit_ids)),
+        f"""
+        SELECT {columns} FROM {looked_up("unit_passages", columns)}
+         WHERE embedding_id IS NOT NULL
+        """.encode(),
+        (list({*unit_ids}), index_id),
     )
     return to_dict(rows)
 

@@ -1,8 +1,11 @@
 """Keys of rows, rows of values as lists of columns, and rows as dictionaries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
+
+from backstory.store.postgres.connecting import Connection
 
 _KEY_BYTES = 16
 
@@ -28,22 +31,68 @@ def to_columns(rows: Iterable[Sequence[Any]], count: int) -> list[list[Any]]:
     return columns or [[] for _ in range(count)]
 
 
-def looked_up(table: str, columns: str) -> str:
-    """What to select from for some units of an index, each looked up by its number.
+def looked_up(
+    table: str,
+    columns: str,
+    *,
+    key: str = "unit_id",
+    within: str = "index_id",
+    are: str = "%s::bigint[]",
+) -> str:
+    """What to select from for some rows of a tenant, each looked up by its key.
 
-    Its values are a list of numbers, and the number of the index. The planner expects a
-    large tenant to be about as small as the others: asked for ``= ANY(numbers)``, it
-    would read all rows of the tenant to find a few of them. No other index than the
-    primary key may do for it, or it could read them all for each number: the others of
-    "units" are only used where ``kind >= 0`` is asked for.
+    Its values are a list of keys, which ``are`` of a type, and the number that all rows
+    have in the column ``within``, if any. No two rows have the same key.
+
+    The planner may expect one row of a tenant that was made since it last counted, and
+    few rows of a large one. Asked for ``= ANY(keys)``, or for a join, it would read all
+    rows of the tenant to find some of them; asked for one key after the other, it would
+    do so for each, as any index seems as good. Only the order makes it take the one
+    that has the key: ``=`` alone would not, as rows with the same key are in order.
     """
+    condition = f"{table}.{within} = %s AND " if within else ""
     return f"""
-        unnest(%s::bigint[]) AS wanted (number)
+        unnest({are}) AS wanted (key)
         CROSS JOIN LATERAL (
               SELECT {columns} FROM {table}
-               WHERE {table}.index_id = %s AND {table}.unit_id = wanted.number
-              OFFSET 0) AS {table}
+               WHERE {condition}{table}.{key} >= wanted.key
+                 AND {table}.{key} <= wanted.key
+               ORDER BY {table}.{key} LIMIT 1) AS {table}
     """
+
+
+@contextmanager
+def changed_by_place(db: Connection) -> Iterator[None]:
+    """Have the rows that are changed in the block found by ``in_places`` alone.
+
+    Otherwise the planner would compare all rows of the tenant with those places, for
+    the reason that ``looked_up`` tells.
+    """
+    _allow_index_scans(db, "off")
+    yield
+    _allow_index_scans(db, "on")
+
+
+def _allow_index_scans(db: Connection, value: str) -> None:
+    db.execute(
+        """
+        SELECT set_config('enable_indexscan', %s, true),
+               set_config('enable_bitmapscan', %s, true)
+        """,
+        (value, value),
+    )
+
+
+def in_places(
+    table: str,
+    *,
+    key: str = "unit_id",
+    within: str = "index_id",
+    are: str = "%s::bigint[]",
+) -> str:
+    """A condition for changing rows with some keys; its values are as of looked_up."""
+    found = looked_up(table, "ctid AS place", key=key, within=within, are=are)
+    return f"{table}.ctid = ANY(ARRAY(SELECT place FROM {found}))"
 
 
 def to_dict(rows: Iterable[Sequence[Any]]) -> dict[Any, Any]:

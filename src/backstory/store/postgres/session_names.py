@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from backstory.store.base.short_ids import FoundByName, Way, find_short_ids
 from backstory.store.base.stored_rows import SESSION_COLUMNS, to_session
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import to_columns
+from backstory.store.postgres.rows import looked_up, to_columns
 from backstory.values.history import Session
 
 _START_CHARS = 64
@@ -59,12 +59,10 @@ def _end_of(beginning: str) -> str:
 
 
 def short_ids(db: Connection, session_ids: Collection[int]) -> dict[int, str]:
+    columns = "session_id, host, native_id"
+    found = looked_up("sessions", columns, key="session_id", within="")
     rows = db.execute(
-        """
-        SELECT session_id, host, native_id FROM sessions
-         WHERE session_id = ANY(%s::bigint[])
-        """,
-        (list(session_ids),),
+        f"SELECT {columns} FROM {found}".encode(), (list({*session_ids}),)
     ).fetchall()
     return find_short_ids(
         [(number, host, native_id) for number, host, native_id in rows],
@@ -81,7 +79,11 @@ def _list_exact(db: Connection, ways: list[Way]) -> Iterable[FoundByName]:
         SELECT ways.name, native_id, session_id
           FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
                AS ways (name, start, begun, of_host)
-          JOIN sessions ON native_start = ways.start AND native_id = ways.begun
+         CROSS JOIN LATERAL (
+               SELECT native_id, session_id, host FROM sessions
+                WHERE native_start BETWEEN ways.start AND ways.start
+                  AND native_id = ways.begun
+                ORDER BY native_start OFFSET 0) AS sessions
          WHERE of_host IS NULL OR host = of_host
         """,
         to_columns(rows, 4),

@@ -19,7 +19,7 @@ from backstory.store.base.stored_rows import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.message_titles import delete_titles
-from backstory.store.postgres.rows import key_of, to_columns
+from backstory.store.postgres.rows import key_of, looked_up, to_columns
 from backstory.store.postgres.session_names import start_of
 from backstory.values.history import Session, SessionFacts, SessionKind
 from backstory.values.moments import WHOLE_DAY, Moment
@@ -113,11 +113,12 @@ def find_stored(
     """The sessions of a host with these ids, by id."""
     if not native_ids:
         return {}
+    keyed = looked_up(
+        "sessions", _STORED_COLUMNS, key="session_key", within="", are="%s::bytea[]"
+    )
     rows = db.execute(
-        f"""
-        SELECT {_STORED_COLUMNS} FROM sessions WHERE session_key = ANY(%s::bytea[])
-        """,
-        ([key_of(host, native_id) for native_id in native_ids],),
+        f"SELECT {_STORED_COLUMNS} FROM {keyed}".encode(),
+        ([key_of(host, native_id) for native_id in {*native_ids}],),
     )
     found = [StoredSession(*row) for row in rows]
     return {each.native_id: each for each in found}
@@ -126,9 +127,9 @@ def find_stored(
 def get_stored(
     db: Connection, session_ids: Collection[int]
 ) -> dict[int, StoredSession]:
+    found = looked_up("sessions", _STORED_COLUMNS, key="session_id", within="")
     rows = db.execute(
-        f"SELECT {_STORED_COLUMNS} FROM sessions WHERE session_id = ANY(%s::bigint[])",
-        (list(session_ids),),
+        f"SELECT {_STORED_COLUMNS} FROM {found}".encode(), (list({*session_ids}),)
     )
     return {row[0]: StoredSession(*row) for row in rows}
 
@@ -197,15 +198,18 @@ def find_logged_positions(
     db: Connection, session_ids: Collection[int]
 ) -> dict[int, int]:
     """The positions of the last messages of sessions that were summarized."""
+    columns = "session_id, last_logged_message_id"
     rows = db.execute(
-        """
-        SELECT sessions.session_id, position
-          FROM sessions JOIN messages
-            ON messages.tenant_id = sessions.tenant_id
-           AND message_id = last_logged_message_id
-         WHERE sessions.session_id = ANY(%s::bigint[])
-        """,
-        (list(session_ids),),
+        f"""
+        SELECT sessions.session_id, messages.position
+          FROM {looked_up("sessions", columns, key="session_id", within="")}
+         CROSS JOIN LATERAL (
+               SELECT position FROM messages
+                WHERE message_id BETWEEN last_logged_message_id
+                                     AND last_logged_message_id
+                ORDER BY message_id LIMIT 1) AS messages
+        """.encode(),
+        (list({*session_ids}),),
     )
     return dict(rows.fetchall())
 
@@ -314,21 +318,20 @@ def list_sessions(db: Connection, where: SessionFilter) -> list[Session]:
 
 
 def get_sessions(db: Connection, session_ids: Collection[int]) -> dict[int, Session]:
+    found = looked_up("sessions", SESSION_COLUMNS, key="session_id", within="")
+    # Not by their names, as one of them is an expression.
     rows = db.execute(
-        f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ANY(%s::bigint[])",
-        (list(session_ids),),
+        f"SELECT sessions.* FROM {found}".encode(), (list({*session_ids}),)
     )
     return {row[0]: to_session(row) for row in rows}
 
 
 def get_titles(db: Connection, session_ids: Collection[int]) -> dict[int, str]:
+    columns = "session_id, COALESCE(title, message_title) AS shown"
+    found = looked_up("sessions", columns, key="session_id", within="")
     rows = db.execute(
-        """
-        SELECT session_id, COALESCE(title, message_title) FROM sessions
-         WHERE session_id = ANY(%s::bigint[])
-           AND COALESCE(title, message_title) IS NOT NULL
-        """,
-        (list(session_ids),),
+        f"SELECT session_id, shown FROM {found} WHERE shown IS NOT NULL".encode(),
+        (list({*session_ids}),),
     )
     return dict(rows.fetchall())
 

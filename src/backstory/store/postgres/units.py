@@ -14,7 +14,13 @@ from backstory.store.base.index import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.folded_texts import from_stored, to_stored
-from backstory.store.postgres.rows import looked_up, to_columns, to_dict
+from backstory.store.postgres.rows import (
+    changed_by_place,
+    in_places,
+    looked_up,
+    to_columns,
+    to_dict,
+)
 from backstory.store.postgres.unit_filter import to_condition
 from backstory.values.structs import replace
 from backstory.values.units import (
@@ -79,14 +85,16 @@ def insert_notes(db: Connection, index_id: int, units: Iterable[NewUnit]) -> Non
 
 
 def set_word_counts(db: Connection, index_id: int, counts: dict[int, int]) -> None:
-    if counts:
+    if not counts:
+        return
+    with changed_by_place(db):
         db.execute(
-            """
+            f"""
             UPDATE units SET word_count = counts.word_count
               FROM unnest(%s::bigint[], %s::bigint[]) AS counts (unit_id, word_count)
-             WHERE units.index_id = %s AND units.unit_id = counts.unit_id
-            """,
-            (list(counts), list(counts.values()), index_id),
+             WHERE units.unit_id = counts.unit_id AND {in_places("units")}
+            """.encode(),
+            (list(counts), list(counts.values()), list(counts), index_id),
         )
 
 
@@ -97,26 +105,23 @@ def delete_units(
 
     Returns how many had vectors, and the hashes of what they meant.
     """
-    ids = list(unit_ids)
+    values = list({*unit_ids}), index_id
     hashes: set[bytes] = set()
-    for table in ("units", "unit_passages"):
-        column = "meaning_hash" if table == "units" else "passages_hash"
-        rows = db.execute(
-            f"""
-            DELETE FROM {table} WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-            RETURNING {column}
-            """.encode(),
-            (index_id, ids),
-        )
-        hashes.update(key for (key,) in rows if key is not None)
     vectors = 0
-    for table in ("unit_notes", "units_to_embed", "unit_vectors", "vector_codes"):
-        vectors = db.execute(
-            f"""
-            DELETE FROM {table} WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-            """.encode(),
-            (index_id, ids),
-        ).rowcount
+    with changed_by_place(db):
+        for table in ("units", "unit_passages"):
+            column = "meaning_hash" if table == "units" else "passages_hash"
+            rows = db.execute(
+                f"""
+                DELETE FROM {table} WHERE {in_places(table)} RETURNING {column}
+                """.encode(),
+                values,
+            )
+            hashes.update(key for (key,) in rows if key is not None)
+        for table in ("unit_notes", "units_to_embed", "unit_vectors", "vector_codes"):
+            vectors = db.execute(
+                f"DELETE FROM {table} WHERE {in_places(table)}".encode(), values
+            ).rowcount
     return vectors, hashes
 
 
@@ -182,11 +187,16 @@ def find_new_sessions(
     rows = db.execute(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
-         WHERE NOT EXISTS (SELECT FROM units
-                            WHERE index_id = %s AND kind >= 0
-                              AND source_id = session_id)
-           AND NOT EXISTS (SELECT FROM index_chunks
-                            WHERE index_id = %s AND source_id = session_id)
+          LEFT JOIN LATERAL (
+               SELECT unit_id FROM units
+                WHERE index_id = %s AND kind >= 0
+                  AND source_id BETWEEN session_id AND session_id
+                ORDER BY source_id LIMIT 1) AS found_units ON true
+          LEFT JOIN LATERAL (
+               SELECT chunk_id FROM index_chunks
+                WHERE index_id = %s AND source_id = session_id
+                ORDER BY first_position LIMIT 1) AS found_chunks ON true
+         WHERE unit_id IS NULL AND chunk_id IS NULL
         """,
         (list(session_ids), index_id, index_id),
     )
@@ -199,12 +209,15 @@ def list_message_units(
     """The units of messages from one position of a session to another."""
     rows = db.execute(
         """
-        SELECT unit_id FROM units
-         WHERE index_id = %s AND source_id = %s
-           AND kind >= 0 AND kind = ANY(%s::smallint[])
-           AND position BETWEEN %s AND %s AND unit_id < %s
+        SELECT unit_id FROM unnest(%s::smallint[]) AS of_kind
+         CROSS JOIN LATERAL (
+               SELECT unit_id FROM units
+                WHERE index_id = %s AND source_id = %s AND kind >= 0 AND kind = of_kind
+                  AND position BETWEEN %s AND %s
+                ORDER BY position OFFSET 0) AS units
+         WHERE unit_id < %s
         """,
-        (index_id, session_id, list(map(int, UnitKind)), first, last, first_note_id()),
+        (list(map(int, UnitKind)), index_id, session_id, first, last, first_note_id()),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -342,9 +355,11 @@ def find_sessions_with_tools(
     rows = db.execute(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
-         WHERE EXISTS (SELECT 1 FROM units
-                        WHERE index_id = %s AND source_id = session_id
-                          AND kind >= 0 AND kind = %s)
+         CROSS JOIN LATERAL (
+               SELECT 1 FROM units
+                WHERE index_id = %s AND source_id = session_id
+                  AND kind >= 0 AND kind = %s
+                ORDER BY position LIMIT 1) AS of_tools
         """,
         ([each.session_id for each in sessions], index_id, UnitKind.OTHER),
     )
@@ -354,30 +369,37 @@ def find_sessions_with_tools(
 def find_turn_parts(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, TurnPart]:
-    columns = "unit_id, index_id, source_id, position"
+    # The order has the index by kind used: see looked_up.
     rows = db.execute(
         f"""
-        SELECT units.unit_id, request.unit_id,
-               EXISTS (SELECT 1 FROM units AS following
-                        WHERE following.index_id = units.index_id
-                          AND following.source_id = units.source_id
-                          AND following.kind >= 0 AND following.kind = %s
-                          AND following.position = units.position + 1)
-          FROM {looked_up("units", columns)}
+        SELECT units.unit_id, request.unit_id, step.unit_id IS NOT NULL
+          FROM {looked_up("units", "unit_id, source_id, position")}
           LEFT JOIN LATERAL (
-               SELECT unit_id FROM units AS requests
-                WHERE requests.index_id = units.index_id
-                  AND requests.source_id = units.source_id
-                  AND requests.kind >= 0 AND requests.kind IN (%s, %s)
-                  AND requests.position < units.position
+               (SELECT unit_id, position FROM units AS requests
+                 WHERE index_id = %s AND requests.source_id = units.source_id
+                   AND kind >= 0 AND kind = %s
+                   AND requests.position < units.position
+                 ORDER BY position DESC LIMIT 1)
+               UNION ALL
+               (SELECT unit_id, position FROM units AS tasks
+                 WHERE index_id = %s AND tasks.source_id = units.source_id
+                   AND kind >= 0 AND kind = %s
+                   AND tasks.position < units.position
+                 ORDER BY position DESC LIMIT 1)
                 ORDER BY position DESC LIMIT 1) AS request ON true
+          LEFT JOIN LATERAL (
+               SELECT unit_id FROM units AS following
+                WHERE index_id = %s AND following.source_id = units.source_id
+                  AND kind >= 0 AND kind = %s
+                  AND following.position BETWEEN units.position + 1
+                                             AND units.position + 1
+                ORDER BY position LIMIT 1) AS step ON true
         """.encode(),
         (
-            UnitKind.OTHER,
-            list(unit_ids),
-            index_id,
-            UnitKind.USER,
-            UnitKind.TASK,
+            list({*unit_ids}),
+            *(index_id, index_id, UnitKind.USER),
+            *(index_id, UnitKind.TASK),
+            *(index_id, UnitKind.OTHER),
         ),
     )
     return {
@@ -466,12 +488,10 @@ def list_notes(db: Connection, index_id: int, where: UnitFilter) -> dict[int, st
 def get_notes(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, Note]:
+    columns = "unit_id, heading, text"
     rows = db.execute(
-        """
-        SELECT unit_id, heading, text FROM unit_notes
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
+        f"SELECT {columns} FROM {looked_up('unit_notes', columns)}".encode(),
+        (list({*unit_ids}), index_id),
     )
     return {unit_id: Note(heading, text) for unit_id, heading, text in rows}
 

@@ -34,7 +34,13 @@ from backstory.store.postgres.code_segments import CodeSegments
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
 from backstory.store.postgres.index_states import DIMENSIONS, set_state
-from backstory.store.postgres.rows import looked_up, to_columns, to_dict
+from backstory.store.postgres.rows import (
+    changed_by_place,
+    in_places,
+    looked_up,
+    to_columns,
+    to_dict,
+)
 from backstory.store.postgres.unit_filter import to_condition
 
 if TYPE_CHECKING:
@@ -234,20 +240,19 @@ class PostgresVectors:
 
     def insert(self, db: Connection, index_id: int, made: Sequence[MadeVector]) -> int:
         """Store vectors of units that still need one; returns how many did."""
-        rows = db.execute(
-            """
-            DELETE FROM units_to_embed AS waiting
-             USING unnest(%s::bigint[], %b::bytea[]) AS made (unit_id, meaning_hash)
-             WHERE waiting.index_id = %s AND waiting.unit_id = made.unit_id
-               AND waiting.meaning_hash = made.meaning_hash
-            RETURNING waiting.unit_id
-            """,
-            (
-                [each.unit_id for each in made],
-                [each.meaning_hash for each in made],
-                index_id,
-            ),
-        )
+        unit_ids = [each.unit_id for each in made]
+        with changed_by_place(db):
+            rows = db.execute(
+                f"""
+                DELETE FROM units_to_embed
+                 USING unnest(%s::bigint[], %b::bytea[]) AS made (unit_id, meaning_hash)
+                 WHERE units_to_embed.unit_id = made.unit_id
+                   AND units_to_embed.meaning_hash = made.meaning_hash
+                   AND {in_places("units_to_embed")}
+                RETURNING units_to_embed.unit_id
+                """.encode(),
+                (unit_ids, [each.meaning_hash for each in made], unit_ids, index_id),
+            )
         waited = {unit_id for (unit_id,) in rows}
         fitting = {each.unit_id: each for each in made if each.unit_id in waited}
         if not fitting:
@@ -265,9 +270,11 @@ class PostgresVectors:
             SELECT index_id, unit_id, kind, source_id, said_at, embedding_id,
                    code::bit varying
               FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
-                   AS made (unit_id, embedding_id, code)
-              JOIN units USING (unit_id)
-             WHERE index_id = %s
+                   AS made (its_number, embedding_id, code)
+             CROSS JOIN LATERAL (
+                   SELECT index_id, unit_id, kind, source_id, said_at FROM units
+                    WHERE index_id = %s AND unit_id BETWEEN its_number AND its_number
+                    ORDER BY unit_id LIMIT 1) AS units
             """,
             (*to_columns(codes, 3), index_id),
         )

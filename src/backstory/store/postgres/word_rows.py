@@ -105,6 +105,18 @@ class SegmentCounts:
 # -- reading --------------------------------------------------------------------------
 
 
+# Rows with some keys, in all segments: see looked_up.
+_WITH_KEYS = """
+    unnest(%b::text[]) AS wanted (its_key)
+    CROSS JOIN LATERAL (
+          SELECT key, segment_id, unit_count, places, text_counts, around_counts,
+                 positions, shared_terms, shared_counts
+            FROM word_rows
+           WHERE index_id = %s AND key BETWEEN wanted.its_key AND wanted.its_key
+           ORDER BY key, segment_id OFFSET 0) AS word_rows
+"""
+
+
 def find_postings(
     db: Connection,
     index_id: int,
@@ -120,10 +132,10 @@ def find_postings(
         SELECT segment_id, key, unit_count, places, text_counts, around_counts,
                {"positions" if with_positions else "NULL::bytea"}, shared_terms,
                shared_counts
-          FROM word_rows WHERE index_id = %s AND key = ANY(%b::text[])
+          FROM {_WITH_KEYS}
          ORDER BY segment_id
         """.encode(),
-        (index_id, list(keys)),
+        (list(keys), index_id),
         binary=True,
     ).fetchall()
     if not rows:
@@ -195,16 +207,12 @@ def count_units(
     """In how many units each term is, among them some that were deleted."""
     keys = _group_by_key(terms)
     rows: list[Any] = db.execute(
-        """
-        SELECT key, SUM(unit_count)::bigint, NULL, NULL
-          FROM word_rows
-         WHERE index_id = %s AND key = ANY(%b::text[]) GROUP BY key
+        f"""
+        SELECT key, SUM(unit_count)::bigint, NULL, NULL FROM {_WITH_KEYS} GROUP BY key
          UNION ALL
-        SELECT key, 0, shared_terms, shared_counts
-          FROM word_rows
-         WHERE index_id = %s AND key = ANY(%b::text[])
-        """,
-        (index_id, list(terms), index_id, list(keys.keys() - set(terms))),
+        SELECT key, 0, shared_terms, shared_counts FROM {_WITH_KEYS}
+        """.encode(),
+        (list({*terms}), index_id, list(keys.keys() - set(terms)), index_id),
         binary=True,
     ).fetchall()
     counts = dict.fromkeys(terms, 0)

@@ -14,7 +14,12 @@ from backstory.store.base.message_ids import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import take_numbers
-from backstory.store.postgres.rows import key_of, to_columns
+from backstory.store.postgres.rows import (
+    changed_by_place,
+    in_places,
+    key_of,
+    to_columns,
+)
 from backstory.text.private import PRIVATE
 from backstory.values.structs import FrozenStruct
 
@@ -100,9 +105,12 @@ def find_places(
     keys = {(session_id, key_of(native)): native for session_id, native in named}
     rows = db.execute(
         """
-        SELECT session_id, native_key, message_id, position
-          FROM messages JOIN unnest(%s::bigint[], %s::bytea[])
-               AS named (session_id, native_key) USING (session_id, native_key)
+        SELECT of_session, its_key, message_id, position
+          FROM unnest(%s::bigint[], %s::bytea[]) AS named (of_session, its_key)
+         CROSS JOIN LATERAL (
+               SELECT message_id, position FROM messages
+                WHERE session_id = of_session AND native_key BETWEEN its_key AND its_key
+                ORDER BY native_key LIMIT 1) AS messages
         """,
         to_columns(keys, 2),
     )
@@ -158,8 +166,13 @@ def _find_stored(db: Connection, names: Collection[MessageName]) -> _Stored:
         """
         SELECT session_id, native_id, message_id, role, text, tool_name, call_id,
                sent_at, utc_offset_min, full_bytes
-          FROM messages JOIN unnest(%s::bigint[], %s::bytea[])
-               AS named (session_id, native_key) USING (session_id, native_key)
+          FROM unnest(%s::bigint[], %s::bytea[]) AS named (of_session, its_key)
+         CROSS JOIN LATERAL (
+               SELECT session_id, native_id, message_id, role, text, tool_name, call_id,
+                      sent_at, utc_offset_min, full_bytes
+                 FROM messages
+                WHERE session_id = of_session AND native_key BETWEEN its_key AND its_key
+                ORDER BY native_key LIMIT 1) AS messages
         """,
         to_columns(keys, 2),
     )
@@ -231,17 +244,19 @@ def _update_changed(db: Connection, changed: Sequence[tuple[int, Content]]) -> N
     if not changed:
         return
     rows = [(message_id, *content) for message_id, content in changed]
-    db.execute(
-        """
-        UPDATE messages
-           SET role = new.role, text = new.text, tool_name = new.tool_name,
-               call_id = new.call_id, sent_at = new.sent_at,
-               utc_offset_min = new.utc_offset_min, full_bytes = new.full_bytes
-          FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
-                      %s::bigint[], %s::integer[], %s::bigint[])
-               AS new (message_id, role, text, tool_name, call_id, sent_at,
-                       utc_offset_min, full_bytes)
-         WHERE messages.message_id = new.message_id
-        """,
-        to_columns(rows, 8),
-    )
+    place = in_places("messages", key="message_id", within="")
+    with changed_by_place(db):
+        db.execute(
+            f"""
+            UPDATE messages
+               SET role = new.role, text = new.text, tool_name = new.tool_name,
+                   call_id = new.call_id, sent_at = new.sent_at,
+                   utc_offset_min = new.utc_offset_min, full_bytes = new.full_bytes
+              FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
+                          %s::bigint[], %s::integer[], %s::bigint[])
+                   AS new (message_id, role, text, tool_name, call_id, sent_at,
+                           utc_offset_min, full_bytes)
+             WHERE messages.message_id = new.message_id AND {place}
+            """.encode(),
+            (*to_columns(rows, 8), [message_id for message_id, _ in changed]),
+        )

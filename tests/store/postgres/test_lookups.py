@@ -1,0 +1,195 @@
+"""What is looked up by number or key is not searched for among all rows of a tenant.
+
+The planner expects a tenant to be about as large as most are; one that is much larger
+must not be read whole for that.
+"""
+
+from collections.abc import Callable, Iterator, Sized
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from backstory.index.build import IndexBuilder
+from backstory.index.vectors import VectorBuilder
+from backstory.store.base.history import Batch, KeptMessage
+from backstory.store.base.index import Words
+from backstory.store.postgres.database import Database, Tenant
+from backstory.store.postgres.embeddings import PostgresEmbeddings
+from backstory.store.postgres.history import PostgresHistory
+from backstory.store.postgres.index import PostgresIndex
+from backstory.store.postgres.tenants import TenantList
+from backstory.values.history import NewMessage, Role
+from backstory.values.identity import meaning_hash
+from backstory.values.moments import Moment
+from backstory.values.units import SessionRef
+from tests.index_builders import ANYTHING, NOW, WordEmbedder
+from tests.postgres_server import OWNER, PostgresServer
+from tests.processes import comes_true
+
+pytestmark = pytest.mark.postgres
+
+_TURN = (Role.USER, Role.ASSISTANT, Role.TOOL_CALL, Role.TOOL_RESULT, Role.ASSISTANT)
+_SESSIONS = 1_000
+_ASKED = 100
+# Of the 5,000 messages and 6,000 units, and of 1,000 sessions.
+_MOST_READ = 800
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tenant that is much larger than all others of its database."""
+
+    database: Database
+    history: PostgresHistory
+    index: PostgresIndex
+    name: str
+
+
+def fill(tenant: Tenant, sessions: int) -> tuple[PostgresHistory, PostgresIndex]:
+    history = PostgresHistory(tenant)
+    batch = Batch("here")
+    for number in range(sessions):
+        for place, role in enumerate(_TURN):
+            message = NewMessage(
+                f"s{number}",
+                f"m{place}",
+                role,
+                f"the {role} said {number} things about whale{number}. "
+                * (40 if place == len(_TURN) - 1 else 1),
+                sent=Moment(NOW),
+                tool_name="grep" if role is Role.TOOL_CALL else None,
+                call_id=f"c{number}" if role is Role.TOOL_CALL else None,
+            )
+            batch.messages.append(KeptMessage(message))
+    history.write(batch, now=NOW)
+    index = PostgresIndex(tenant, PostgresEmbeddings(tenant))
+    IndexBuilder(history, index, lambda: NOW).catch_up()
+    VectorBuilder(history, index, WordEmbedder()).run()
+    return history, index
+
+
+@pytest.fixture(scope="module")
+def stored(postgres: PostgresServer) -> Iterator[Stored]:
+    name = postgres.create_database()
+    postgres.prepare(name)
+    tenants = TenantList(postgres.url(OWNER, name))
+    database = Database(postgres.url(name=name))
+    for number in range(40):
+        fill(database.tenant(tenants.create(f"small {number}")), 3)
+    postgres.ask("ANALYZE", name=name)
+    history, index = fill(database.tenant(tenants.create("large")), _SESSIONS)
+    yield Stored(database, history, index, name)
+    database.close()
+
+
+def count_read(postgres: PostgresServer, name: str) -> dict[str, int]:
+    """How many entries of each index were read so far."""
+    rows = postgres.ask(
+        """
+        SELECT relname, SUM(idx_tup_read)::bigint FROM pg_stat_user_indexes
+         GROUP BY relname
+        """,
+        name=name,
+    )
+    return dict(rows)
+
+
+_SOME = range(1, 10 * _ASKED, 10)
+_PLACES = [(session_id, 1) for session_id in _SOME]
+_QUERY = np.ones(64, np.float32)
+
+# What is looked up, and how much of it is there.
+LOOK_UPS: dict[str, tuple[Callable[[Stored], Sized], int]] = {
+    "messages": (lambda s: s.history.get_messages(_SOME), _ASKED),
+    "ranges": (lambda s: s.history.get_ranges([(n, 0, 2) for n in _SOME]), _ASKED),
+    "neighbours": (lambda s: s.history.find_neighbours(_PLACES), _ASKED),
+    "replies": (lambda s: s.history.find_replies([(n, 0) for n in _SOME]), _ASKED),
+    "tool names": (
+        lambda s: s.history.find_tool_names([(n, f"c{n - 1}") for n in _SOME]),
+        _ASKED,
+    ),
+    "sessions": (lambda s: s.history.get_sessions(_SOME), _ASKED),
+    "titles": (lambda s: s.history.get_titles(_SOME), 0),
+    "short ids": (lambda s: s.history.short_ids(_SOME), _ASKED),
+    "units": (lambda s: s.index.get_units(_SOME), _ASKED),
+    "texts": (lambda s: s.index.get_texts(_SOME), _ASKED),
+    "notes": (lambda s: s.index.get_notes(_SOME), 0),
+    "turns": (lambda s: s.index.find_turn_parts(_SOME), _ASKED),
+    "sessions with tools": (
+        lambda s: s.index.find_sessions_with_tools([SessionRef(n) for n in _SOME]),
+        _ASKED,
+    ),
+    "chunks": (
+        lambda s: s.index.find_chunks([(SessionRef(n), at) for n, at in _PLACES]),
+        _ASKED,
+    ),
+    "vectors": (lambda s: s.index.cosines(_QUERY, _SOME), _ASKED),
+    "passages": (
+        lambda s: s.index.find_best_passages(
+            _QUERY, range(len(_TURN), len(_TURN) * _ASKED, len(_TURN))
+        ),
+        _ASKED - 1,
+    ),
+    "known vectors": (
+        lambda s: s.index.embeddings.find(
+            "words-64", [meaning_hash(f"not there {n}") for n in range(_ASKED)]
+        ),
+        0,
+    ),
+    "words": (
+        lambda s: s.index.match_words(Words((("whale7",), ("things",))), ANYTHING, 9),
+        9,
+    ),
+    "numbers of units": (lambda s: s.index.count_documents([("whale7",)]), 1),
+    "any part": (lambda s: s.index.find_few("whale77", ANYTHING, 9) or (), 9),
+    "a new message": (lambda s: take_in(s, ["s7"]), 1),
+    "new messages of ten sessions": (
+        lambda s: take_in(s, [f"s{n}" for n in range(20, 30)]),
+        10,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_UPS)
+def test_a_large_tenant_is_not_read_whole_for_what_is_looked_up(
+    postgres: PostgresServer, stored: Stored, name: str
+) -> None:
+    look_up, expected = LOOK_UPS[name]
+    stored.database.close()
+    before = wait_for_counts(postgres, stored.name)
+
+    found = look_up(stored)
+    stored.database.close()
+
+    after = wait_for_counts(postgres, stored.name)
+    assert len(found) == expected
+    read = {table: after[table] - before[table] for table in after}
+    assert {table: count for table, count in read.items() if count > _MOST_READ} == {}
+
+
+def wait_for_counts(postgres: PostgresServer, name: str) -> dict[str, int]:
+    """What was read so far: a connection tells it when it ends."""
+
+    def have_ended() -> bool:
+        ((connections,),) = postgres.ask(
+            f"""
+            SELECT COUNT(*) FROM pg_stat_activity
+             WHERE datname = '{name}' AND application_name = 'backstory'
+            """
+        )
+        return bool(connections == 0)
+
+    assert comes_true(have_ended)
+    return count_read(postgres, name)
+
+
+def take_in(stored: Stored, sessions: list[str]) -> list[str]:
+    """Store and index one more message of each of these sessions."""
+    batch = Batch("here")
+    for session in sessions:
+        squid = NewMessage(session, "new", Role.USER, "A squid?", sent=Moment(NOW))
+        batch.messages.append(KeptMessage(squid))
+    stored.history.write(batch, now=NOW)
+    IndexBuilder(stored.history, stored.index, lambda: NOW).catch_up()
+    return sessions
