@@ -1,5 +1,6 @@
 """What the index on PostgreSQL does in its own way: packed words, signs, stops."""
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from backstory.errors import StoreProblem
 from backstory.store.base.index import UnitFilter, Words
-from backstory.store.postgres import erase, term_uses, text_search
+from backstory.store.postgres import erase, short_grams, term_uses, text_search
 from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.index import PostgresIndex
@@ -282,18 +283,97 @@ def test_of_a_large_index_few_texts_are_compared(index: PostgresIndex) -> None:
         assert index.find_few("7 swims in a", ANYTHING, 2) == [497, 487]
         assert index.find_few("lue whal", ANYTHING, 9) == [_NEXT_SEGMENT, 500]
         assert index.find_few("nowhere", ANYTHING, 9) == []
+        # Parts with grams of their own.
+        assert index.find_few("he s", ANYTHING, 9) == [500]
+        assert index.find_few("gs", ANYTHING, 9) == [_NEXT_SEGMENT]
+        assert index.find_few("ue", ANYTHING, 9) == [_NEXT_SEGMENT, 500]
+        assert index.find_few("sea", ANYTHING, 2) == [500, 499]
+        assert index.find_few("zq", ANYTHING, 2) == []
         # Too short to have grams.
-        assert index.find_few("sea", ANYTHING, 9) is None
-        assert index.find_text("sea", ANYTHING, 2) == [500, 499]
-        with patch.object(text_search, "_MAX_BLOCKS", 10):
+        assert index.find_few("w", ANYTHING, 9) is None
+        assert index.find_text("w", ANYTHING, 2) == [_NEXT_SEGMENT, 500]
+        with patch.object(text_search, "_MAX_COMPARED", 40):
             assert index.find_few("whale", ANYTHING, 9) is None
+            assert index.find_few("sea", ANYTHING, 9) is None
+            assert index.find_few("he s", ANYTHING, 9) == [500]
             assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
-            with patch.object(text_search, "_MAX_BLOCKS_AT_LAST", 10):
+            with patch.object(text_search, "_MAX_COMPARED_AT_LAST", 40):
                 assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
+                assert index.find_text("sea", ANYTHING, 2) == [500, 499]
+
+
+def test_of_short_parts_the_blocks_that_have_them_are_known(
+    index: PostgresIndex,
+) -> None:
+    chance = random.Random(5)
+    texts = ["".join(chance.choices("abcdeé日 ", k=chance.randrange(40)))] * 3
+    texts += ["".join(chance.choices("abcdeé日 ", k=9)) for _ in range(400)]
+    texts += ["", "z", "zy", "xzy", "a" * 300]
+    needles = {text[at : at + size] for text in texts for at in (0, 5) for size in (2,)}
+    needles |= {text[1:4] for text in texts} | {"é", "日", "zy", "xz", "aaaa", "yq"}
+    needles = {each for each in needles if 2 <= len(each.encode()) <= 4}
+    # Some grams have lists of blocks, others bits; and not all are packed at once.
+    with patch.multiple(short_grams, _MANY=3, _AT_ONCE=50):
+        store_units(
+            index,
+            *(a_unit(number, text) for number, text in enumerate(texts, start=1)),
+            a_unit(_NEXT_SEGMENT, "q"),
+        )
+        with patch.object(TextSearch, "small", 0):
+            found = {each: index.find_few(each, ANYTHING, 999) for each in needles}
+        assert index.verify() == []
+
+    assert len(needles) > 100
+    assert {each: sorted(some or ()) for each, some in found.items()} == {
+        each: [
+            number
+            for number, text in enumerate(texts, start=1)
+            if fold(each) in fold(text)
+        ]
+        for each in needles
+    }
+
+
+def test_a_segment_that_older_code_has_filled_gets_short_grams_when_it_is_tidied(
+    postgres: PostgresServer, tenant: Tenant, index: PostgresIndex
+) -> None:
+    store_units(index, a_unit(1, "a sea"), a_unit(_NEXT_SEGMENT, "a lake"))
+    set_short_grams(postgres, tenant, "NULL")
+
+    with patch.object(TextSearch, "small", 0):
+        before = index.find_few("sea", ANYTHING, 9), index.find_text("sea", ANYTHING, 9)
+        verified = index.verify()
+        index.tidy()
+        after = index.find_few("sea", ANYTHING, 9)
+
+    assert (before, verified, after) == ((None, [1]), [], [1])
+    assert index.verify() == []
+
+
+def test_wrong_grams_are_noticed(
+    postgres: PostgresServer, tenant: Tenant, index: PostgresIndex
+) -> None:
+    store_units(index, a_unit(1, "a sea"), a_unit(_NEXT_SEGMENT, "a lake"))
+    set_short_grams(postgres, tenant, "set_byte(short_grams, 16400, 255)")
+
+    assert index.verify() == ["the grams of 1 segments are not those of their texts"]
+
+
+def set_short_grams(postgres: PostgresServer, tenant: Tenant, value: str) -> None:
+    postgres.ask(
+        f"""
+        UPDATE backstory.text_grams SET short_grams = {value}
+         WHERE tenant_id = {tenant.tenant_id}
+        """,
+        name="memory",
+    )
 
 
 _needles = st.sampled_from(
-    ["whale", "whales", "ue whal", "deep-sea", "日本", "日本語 x", "x naïve", "sonja"]
+    [
+        *("whale", "whales", "ue whal", "deep-sea", "日本", "日本語 x", "x naïve"),
+        *("sonja", "se", "sea", "日", "ï", "ha", "es b", "qz"),
+    ]
 )
 
 

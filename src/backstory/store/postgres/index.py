@@ -27,6 +27,7 @@ from backstory.store.base.index_front import IndexFront
 from backstory.store.postgres import (
     index_chunks,
     passages,
+    text_grams,
     units,
     vectors,
     word_rows,
@@ -244,6 +245,11 @@ class PostgresIndex(IndexFront):
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
             if word_rows.clean_segments(db, counters.index_id):
                 save_counters(db, counters)
+            without = text_grams.list_without_short(db, counters.index_id)
+        for segment_id in without:
+            # One by one, so that others can write in between.
+            with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
+                text_grams.add_short(db, counters.index_id, segment_id)
         due = self.get_state(IS_ERASE_DUE)
         if not due:
             return

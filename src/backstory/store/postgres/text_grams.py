@@ -5,7 +5,8 @@ whose unit numbers are all taken, there are the grams, five bytes each, of its f
 texts. A gram has a slot, which it shares with others, and in it one bit for every four
 units that is set if one of them has it. Units with all grams of a needle are few, and
 are compared. So are all units of segments without grams: of the segment that
-is being filled, and of files and previews.
+is being filled, and of files and previews. Needles of two to four bytes have grams of
+their own: see short_grams.py.
 
 A segment loses its grams when one of its texts changes, and gets new ones at the end
 of the transaction.
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from backstory.store.postgres import short_grams
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.term_uses import SEGMENT_BITS, SEGMENT_SIZE
 from backstory.values.units import first_note_id
@@ -48,11 +50,12 @@ def find_ranges(
 ) -> list[UnitRange] | None:
     """Where units may have the needle in their text, in order.
 
-    None if there are more than ``limit`` blocks of four, or the needle is too short.
+    None if there may be more than ``limit`` of them, or the needle is too short.
     """
-    slots = _choose_slots(needle)
-    if not slots:
-        return None
+    raw = needle.encode()
+    if len(raw) < _GRAM_BYTES:
+        return _find_short(db, index_id, raw, limit)
+    slots = _choose_slots(raw)
     columns = sql.SQL(", ").join(
         sql.SQL("substring(grams FROM {} FOR {})").format(
             slot * _SLOT_BYTES + 1, _SLOT_BYTES
@@ -70,16 +73,40 @@ def find_ranges(
         binary=True,
     ).fetchall()
     blocks = [_find_blocks(segment_id, of_slots) for segment_id, *of_slots in rows]
-    if sum(map(len, blocks)) > limit:
+    return _to_ranges([row[0] for row in rows], blocks, 1 << _BLOCK_BITS, limit)
+
+
+def _find_short(
+    db: Connection, index_id: int, needle: bytes, limit: int
+) -> list[UnitRange] | None:
+    if len(needle) < short_grams.MIN_BYTES:
         return None
-    first = np.concatenate([np.zeros(0, np.int64), *blocks])
-    ranges = [UnitRange(each, each + (1 << _BLOCK_BITS)) for each in first.tolist()]
-    return sorted([*ranges, *_list_others([row[0] for row in rows])])
+    found = short_grams.find_blocks(db, index_id, needle)
+    firsts = []
+    for segment_id, blocks in found.items():
+        if blocks is None:
+            return None
+        firsts.append(blocks * short_grams.BLOCK_UNITS + (segment_id << SEGMENT_BITS))
+    return _to_ranges(list(found), firsts, short_grams.BLOCK_UNITS, limit)
 
 
-def _choose_slots(needle: str) -> list[int]:
+def _to_ranges(
+    segment_ids: Sequence[int],
+    firsts: Sequence[NDArray[np.int64]],
+    size: int,
+    limit: int,
+) -> list[UnitRange] | None:
+    """Blocks of units, and all units of other segments; None if they are too many."""
+    if sum(map(len, firsts)) * size > limit:
+        return None
+    first = np.concatenate([np.zeros(0, np.int64), *firsts])
+    ranges = [UnitRange(each, each + size) for each in first.tolist()]
+    return sorted([*ranges, *_list_others(segment_ids)])
+
+
+def _choose_slots(needle: bytes) -> list[int]:
     """The slots of some grams of a needle, from all over it."""
-    slots = _find_slots(np.frombuffer(needle.encode(), np.uint8))
+    slots = _find_slots(np.frombuffer(needle, np.uint8))
     chosen = np.linspace(0, len(slots) - 1, min(len(slots), _MAX_GRAMS)).astype(int)
     return sorted(set(slots[chosen].tolist()))
 
@@ -146,14 +173,40 @@ def refresh(db: Connection, index_id: int, changed: Collection[int]) -> None:
             (index_id, list(stale & there)),
         )
     for segment_id in sorted(set(range(last >> SEGMENT_BITS)) - (there - stale)):
+        texts = _read_texts(db, index_id, segment_id)
         db.execute(
-            "INSERT INTO text_grams (index_id, segment_id, grams) VALUES (%s, %s, %b)",
-            (index_id, segment_id, _read_grams(db, index_id, segment_id)),
+            """
+            INSERT INTO text_grams (index_id, segment_id, grams, short_grams)
+            VALUES (%s, %s, %b, %b)
+            """,
+            (index_id, segment_id, _pack_grams(texts), short_grams.pack(texts)),
         )
 
 
-def _read_grams(db: Connection, index_id: int, segment_id: int) -> bytes:
-    """The grams of the texts of a segment; empty if there are no texts."""
+def list_without_short(db: Connection, index_id: int) -> list[int]:
+    """The segments that were filled by code that does not know short grams."""
+    rows = db.execute(
+        """
+        SELECT segment_id FROM text_grams
+         WHERE index_id = %s AND short_grams IS NULL ORDER BY segment_id
+        """,
+        (index_id,),
+    )
+    return [segment_id for (segment_id,) in rows]
+
+
+def add_short(db: Connection, index_id: int, segment_id: int) -> None:
+    """Give short grams to a segment."""
+    texts = _read_texts(db, index_id, segment_id)
+    db.execute(
+        """
+        UPDATE text_grams SET short_grams = %b WHERE index_id = %s AND segment_id = %s
+        """,
+        (short_grams.pack(texts), index_id, segment_id),
+    )
+
+
+def _read_texts(db: Connection, index_id: int, segment_id: int) -> dict[int, bytes]:
     rows = db.execute(
         """
         SELECT unit_id, folded FROM units
@@ -161,11 +214,13 @@ def _read_grams(db: Connection, index_id: int, segment_id: int) -> bytes:
         """,
         (index_id, segment_id << SEGMENT_BITS, (segment_id + 1) << SEGMENT_BITS),
     )
-    texts = {unit_id: folded.encode() for unit_id, folded in rows}
-    return _pack_grams(texts) if texts else b""
+    return {unit_id: folded.encode() for unit_id, folded in rows}
 
 
 def _pack_grams(texts: dict[int, bytes]) -> bytes:
+    """The grams of texts, by unit; empty if there are no texts."""
+    if not texts:
+        return b""
     # No needle has the zero between two texts.
     joined = b"\0".join([*texts.values(), b"\0" * (_GRAM_BYTES - 1)])
     slots = _find_slots(np.frombuffer(joined, np.uint8))
@@ -186,12 +241,18 @@ def _pack_grams(texts: dict[int, bytes]) -> bytes:
 def list_wrong(db: Connection, index_id: int) -> list[int]:
     """The segments whose grams are not those of their texts."""
     rows: Iterable[Any] = db.execute(
-        "SELECT segment_id, grams FROM text_grams WHERE index_id = %s",
+        """
+        SELECT segment_id, grams, short_grams FROM text_grams WHERE index_id = %s
+        """,
         (index_id,),
         binary=True,
     ).fetchall()
     return [
         segment_id
-        for segment_id, grams in rows
-        if grams != _read_grams(db, index_id, segment_id)
+        for segment_id, grams, short in rows
+        if not _are_right(_read_texts(db, index_id, segment_id), grams, short)
     ]
+
+
+def _are_right(texts: dict[int, bytes], grams: bytes, short: bytes | None) -> bool:
+    return grams == _pack_grams(texts) and short in (None, short_grams.pack(texts))

@@ -13,13 +13,13 @@ from backstory.store.postgres.words import PostgresWords
 # not more than this.
 _MAX_LOOKED_UP = 400
 _TELLING_WORDS = 3
-# In so many blocks of units that have the grams of a needle, texts are compared: some
-# twenty milliseconds. A part that more have is frequent, or its grams are.
-_MAX_BLOCKS = 3_000
+# Of so many units in whose blocks some have the grams of a needle, texts are compared:
+# some twenty milliseconds. A part that more have is frequent, or its grams are.
+_MAX_COMPARED = 12_000
 # Before all texts are compared from the newest on, which takes most of a second if few
 # have the needle after all. Of a part that more than these have, that finds the newest
 # soon.
-_MAX_BLOCKS_AT_LAST = 12_000
+_MAX_COMPARED_AT_LAST = 48_000
 
 
 class TextSearch:
@@ -41,7 +41,7 @@ class TextSearch:
             ranges = None
             if counters.unit_count > self.small:
                 ranges = text_grams.find_ranges(
-                    db, index_id, needle, _MAX_BLOCKS_AT_LAST
+                    db, index_id, needle, _MAX_COMPARED_AT_LAST
                 )
             if ranges is not None:
                 return units.list_newest_in(db, index_id, where, limit, ranges, needle)
@@ -61,7 +61,7 @@ class TextSearch:
             if counters.unit_count <= self.small:
                 return units.list_newest(db, index_id, where, limit, folded=folded)
             needle = to_stored(folded)
-            ranges = text_grams.find_ranges(db, index_id, needle, _MAX_BLOCKS)
+            ranges = text_grams.find_ranges(db, index_id, needle, _MAX_COMPARED)
             if ranges is None:
                 return None
             return units.list_newest_in(db, index_id, where, limit, ranges, needle)
