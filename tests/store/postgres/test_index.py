@@ -398,6 +398,47 @@ def test_any_part_of_a_text_is_found(
     database.close()
 
 
+_said = st.none() | st.integers(1, 9)
+
+
+@settings(max_examples=examples(40))
+@given(
+    segments=st.lists(st.lists(_said, max_size=4), max_size=5),
+    since=_said,
+    limit=st.integers(1, 6),
+)
+def test_the_newest_with_a_part_are_found_first_wherever_they_are(
+    postgres: PostgresServer,
+    segments: list[list[int | None]],
+    since: int | None,
+    limit: int,
+) -> None:
+    database = Database(postgres.url())
+    index = an_index_of(database.tenant(postgres.create_tenant()))
+    times = {
+        segment * _NEXT_SEGMENT + 100 * place: said_at
+        for segment, some in enumerate(segments)
+        for place, said_at in enumerate(some, start=1)
+    }
+    units = [a_unit(each, "a wide sea", said_at=at) for each, at in times.items()]
+    store_units(index, *units, a_unit(6 * _NEXT_SEGMENT, "a lake"))
+    where = UnitFilter(ALL_KINDS, said_from=since)
+
+    with (
+        patch.object(TextSearch, "small", 0),
+        patch.object(text_search, "_FIRST_RANGES", 1),
+    ):
+        found = [index.find_text(part, where, limit) for part in ("wide sea", "sea")]
+
+    fitting = [
+        each for each, at in times.items() if since is None or (at or 0) >= since
+    ]
+    newest = sorted(fitting, key=lambda each: (times[each] or 0, each), reverse=True)
+    assert found == [newest[:limit]] * 2
+    assert index.verify() == []
+    database.close()
+
+
 # -- vectors --------------------------------------------------------------------------
 
 

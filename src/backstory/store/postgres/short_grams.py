@@ -43,28 +43,34 @@ Blocks = NDArray[np.int64]
 
 def find_blocks(
     db: Connection, index_id: int, needle: bytes
-) -> dict[int, Blocks | None]:
-    """The blocks that may have a needle of two to four bytes, of each segment.
+) -> list[tuple[int, int | None, Blocks | None]]:
+    """The segments, and when the newest unit of each was said, if that is known.
 
-    None for a segment whose grams are still to be made.
+    With them, the blocks that have a needle of two to four bytes; None for a segment
+    whose grams are still to be made.
     """
     starts = sorted({needle[at : at + 2] for at in range(max(1, len(needle) - 2))})
     rows: list[Any] = db.execute(
         sql.SQL(
             """
-            SELECT segment_id, short_grams IS NULL, {} FROM text_grams
+            SELECT segment_id, newest_at, short_grams IS NULL, {}
+              FROM text_grams
              WHERE index_id = %s ORDER BY segment_id
             """
         ).format(sql.SQL(", ").join(map(_slice, starts))),
         (index_id,),
         binary=True,
     ).fetchall()
-    return {
-        segment_id: None
-        if is_missing
-        else _find_in_groups(needle, dict(zip(starts, groups, strict=True)))
-        for segment_id, is_missing, *groups in rows
-    }
+    return [
+        (
+            segment_id,
+            newest_at,
+            None
+            if is_missing
+            else _find_in_groups(needle, dict(zip(starts, groups, strict=True))),
+        )
+        for segment_id, newest_at, is_missing, *groups in rows
+    ]
 
 
 def _slice(start: bytes) -> sql.Composed:

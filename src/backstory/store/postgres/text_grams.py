@@ -36,6 +36,8 @@ _FACTOR = np.uint32(2_654_435_761)
 _PRIME = np.uint32(257)
 # More grams of a needle would tell little more.
 _MAX_GRAMS = 8
+# The newest time of units without any.
+_NEVER = -(1 << 63)
 
 
 class UnitRange(NamedTuple):
@@ -45,10 +47,20 @@ class UnitRange(NamedTuple):
     end: int
 
 
-def find_ranges(
+class Candidates(NamedTuple):
+    """Units of one segment that may have a needle in their text.
+
+    ``newest_at`` is the time of its newest unit, or None if that is not known.
+    """
+
+    newest_at: int | None
+    ranges: list[UnitRange]
+
+
+def find_candidates(
     db: Connection, index_id: int, needle: str, limit: int
-) -> list[UnitRange] | None:
-    """Where units may have the needle in their text, in order.
+) -> list[Candidates] | None:
+    """Where units may have the needle in their text.
 
     None if there may be more than ``limit`` of them, or the needle is too short.
     """
@@ -65,43 +77,46 @@ def find_ranges(
     rows: list[Any] = db.execute(
         sql.SQL(
             """
-            SELECT segment_id, {} FROM text_grams WHERE index_id = %s
+            SELECT segment_id, newest_at, {} FROM text_grams WHERE index_id = %s
              ORDER BY segment_id
             """
         ).format(columns),
         (index_id,),
         binary=True,
     ).fetchall()
-    blocks = [_find_blocks(segment_id, of_slots) for segment_id, *of_slots in rows]
-    return _to_ranges([row[0] for row in rows], blocks, 1 << _BLOCK_BITS, limit)
+    found = [
+        (segment_id, newest_at, _find_blocks(of_slots))
+        for segment_id, newest_at, *of_slots in rows
+    ]
+    return _to_candidates(found, 1 << _BLOCK_BITS, limit)
 
 
 def _find_short(
     db: Connection, index_id: int, needle: bytes, limit: int
-) -> list[UnitRange] | None:
+) -> list[Candidates] | None:
     if len(needle) < short_grams.MIN_BYTES:
         return None
-    found = short_grams.find_blocks(db, index_id, needle)
-    firsts = []
-    for segment_id, blocks in found.items():
+    found = []
+    for segment_id, newest_at, blocks in short_grams.find_blocks(db, index_id, needle):
         if blocks is None:
             return None
-        firsts.append(blocks * short_grams.BLOCK_UNITS + (segment_id << SEGMENT_BITS))
-    return _to_ranges(list(found), firsts, short_grams.BLOCK_UNITS, limit)
+        found.append((segment_id, newest_at, blocks))
+    return _to_candidates(found, short_grams.BLOCK_UNITS, limit)
 
 
-def _to_ranges(
-    segment_ids: Sequence[int],
-    firsts: Sequence[NDArray[np.int64]],
-    size: int,
-    limit: int,
-) -> list[UnitRange] | None:
-    """Blocks of units, and all units of other segments; None if they are too many."""
-    if sum(map(len, firsts)) * size > limit:
+def _to_candidates(
+    found: Sequence[tuple[int, int | None, NDArray[np.int64]]], size: int, limit: int
+) -> list[Candidates] | None:
+    """Blocks of segments, and all units of others; None if they are too many."""
+    if sum(len(blocks) for _, _, blocks in found) * size > limit:
         return None
-    first = np.concatenate([np.zeros(0, np.int64), *firsts])
-    ranges = [UnitRange(each, each + size) for each in first.tolist()]
-    return sorted([*ranges, *_list_others(segment_ids)])
+    candidates = [Candidates(None, _list_others([row[0] for row in found]))]
+    for segment_id, newest_at, blocks in found:
+        firsts = (blocks * size + (segment_id << SEGMENT_BITS)).tolist()
+        ranges = [UnitRange(each, each + size) for each in firsts]
+        if ranges:
+            candidates.append(Candidates(newest_at, ranges))
+    return candidates
 
 
 def _choose_slots(needle: bytes) -> list[int]:
@@ -111,13 +126,12 @@ def _choose_slots(needle: bytes) -> list[int]:
     return sorted(set(slots[chosen].tolist()))
 
 
-def _find_blocks(segment_id: int, of_slots: Sequence[bytes]) -> NDArray[np.int64]:
-    """The first units of the blocks that are in all slots."""
+def _find_blocks(of_slots: Sequence[bytes]) -> NDArray[np.int64]:
+    """The blocks that are in all slots of a segment."""
     if not of_slots[0]:
         return np.zeros(0, np.int64)
     bits = np.bitwise_and.reduce([np.frombuffer(each, np.uint8) for each in of_slots])
-    blocks = np.flatnonzero(np.unpackbits(bits))
-    return (blocks << _BLOCK_BITS) + (segment_id << SEGMENT_BITS)
+    return np.flatnonzero(np.unpackbits(bits))
 
 
 def _list_others(segment_ids: Sequence[int]) -> list[UnitRange]:
@@ -173,13 +187,13 @@ def refresh(db: Connection, index_id: int, changed: Collection[int]) -> None:
             (index_id, list(stale & there)),
         )
     for segment_id in sorted(set(range(last >> SEGMENT_BITS)) - (there - stale)):
-        texts = _read_texts(db, index_id, segment_id)
+        row = _read_segment(db, index_id, segment_id)
         db.execute(
             """
-            INSERT INTO text_grams (index_id, segment_id, grams, short_grams)
-            VALUES (%s, %s, %b, %b)
+            INSERT INTO text_grams (index_id, segment_id, newest_at, grams, short_grams)
+            VALUES (%s, %s, %s, %b, %b)
             """,
-            (index_id, segment_id, _pack_grams(texts), short_grams.pack(texts)),
+            (index_id, segment_id, *row),
         )
 
 
@@ -196,25 +210,33 @@ def list_without_short(db: Connection, index_id: int) -> list[int]:
 
 
 def add_short(db: Connection, index_id: int, segment_id: int) -> None:
-    """Give short grams to a segment."""
-    texts = _read_texts(db, index_id, segment_id)
+    """Add to a segment what that code does not know."""
+    newest_at, _, short = _read_segment(db, index_id, segment_id)
     db.execute(
         """
-        UPDATE text_grams SET short_grams = %b WHERE index_id = %s AND segment_id = %s
+        UPDATE text_grams SET newest_at = %s, short_grams = %b
+         WHERE index_id = %s AND segment_id = %s
         """,
-        (short_grams.pack(texts), index_id, segment_id),
+        (newest_at, short, index_id, segment_id),
     )
 
 
-def _read_texts(db: Connection, index_id: int, segment_id: int) -> dict[int, bytes]:
+def _read_segment(
+    db: Connection, index_id: int, segment_id: int
+) -> tuple[int, bytes, bytes]:
+    """What is stored of a segment: its newest time, and both kinds of grams."""
     rows = db.execute(
         """
-        SELECT unit_id, folded FROM units
+        SELECT unit_id, folded, said_at FROM units
          WHERE index_id = %s AND unit_id >= %s AND unit_id < %s
         """,
         (index_id, segment_id << SEGMENT_BITS, (segment_id + 1) << SEGMENT_BITS),
     )
-    return {unit_id: folded.encode() for unit_id, folded in rows}
+    texts, newest_at = {}, _NEVER
+    for unit_id, folded, said_at in rows:
+        texts[unit_id] = folded.encode()
+        newest_at = max(newest_at, _NEVER if said_at is None else said_at)
+    return newest_at, _pack_grams(texts), short_grams.pack(texts)
 
 
 def _pack_grams(texts: dict[int, bytes]) -> bytes:
@@ -242,17 +264,21 @@ def list_wrong(db: Connection, index_id: int) -> list[int]:
     """The segments whose grams are not those of their texts."""
     rows: Iterable[Any] = db.execute(
         """
-        SELECT segment_id, grams, short_grams FROM text_grams WHERE index_id = %s
+        SELECT segment_id, newest_at, grams, short_grams FROM text_grams
+         WHERE index_id = %s
         """,
         (index_id,),
         binary=True,
     ).fetchall()
     return [
         segment_id
-        for segment_id, grams, short in rows
-        if not _are_right(_read_texts(db, index_id, segment_id), grams, short)
+        for segment_id, *stored in rows
+        if not _is_right(stored, _read_segment(db, index_id, segment_id))
     ]
 
 
-def _are_right(texts: dict[int, bytes], grams: bytes, short: bytes | None) -> bool:
-    return grams == _pack_grams(texts) and short in (None, short_grams.pack(texts))
+def _is_right(stored: Sequence[object], expected: Sequence[object]) -> bool:
+    """Whether a row is as it should be, or as code would leave it that knows less."""
+    return all(
+        found in (None, value) for found, value in zip(stored, expected, strict=True)
+    )

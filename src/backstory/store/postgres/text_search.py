@@ -1,12 +1,16 @@
 """Find any part of a text by comparing the folded texts of units, the newest first."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable, Iterator
+from operator import itemgetter
 from typing import ClassVar
 
 from backstory.store.base.index import UnitFilter
 from backstory.store.postgres import text_grams, units
+from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.folded_texts import to_stored
 from backstory.store.postgres.index_connection import IndexTransactions
+from backstory.store.postgres.text_grams import Candidates, UnitRange
 from backstory.store.postgres.words import PostgresWords
 
 # Only the texts of units that have the words of the needle are compared, if these are
@@ -20,6 +24,8 @@ _MAX_COMPARED = 12_000
 # have the needle after all. Of a part that more than these have, that finds the newest
 # soon.
 _MAX_COMPARED_AT_LAST = 48_000
+# So many ranges are read at once, at first: some milliseconds.
+_FIRST_RANGES = 400
 
 
 class TextSearch:
@@ -38,13 +44,13 @@ class TextSearch:
             return few
         with self._transactions.reading() as (db, counters):
             index_id, needle = counters.index_id, to_stored(folded)
-            ranges = None
+            found = None
             if counters.unit_count > self.small:
-                ranges = text_grams.find_ranges(
+                found = text_grams.find_candidates(
                     db, index_id, needle, _MAX_COMPARED_AT_LAST
                 )
-            if ranges is not None:
-                return units.list_newest_in(db, index_id, where, limit, ranges, needle)
+            if found is not None:
+                return _list_newest_of(db, index_id, where, limit, found, needle)
             return units.list_newest(db, index_id, where, limit, folded=folded)
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
@@ -61,14 +67,66 @@ class TextSearch:
             if counters.unit_count <= self.small:
                 return units.list_newest(db, index_id, where, limit, folded=folded)
             needle = to_stored(folded)
-            ranges = text_grams.find_ranges(db, index_id, needle, _MAX_COMPARED)
-            if ranges is None:
+            found = text_grams.find_candidates(db, index_id, needle, _MAX_COMPARED)
+            if found is None:
                 return None
-            return units.list_newest_in(db, index_id, where, limit, ranges, needle)
+            return _list_newest_of(db, index_id, where, limit, found, needle)
 
     def having(self, folded: str, unit_ids: Collection[int]) -> list[int]:
         with self._transactions.reading() as (db, counters):
             return units.list_having_text(db, counters.index_id, folded, unit_ids)
+
+
+def _list_newest_of(
+    db: Connection,
+    index_id: int,
+    where: UnitFilter,
+    limit: int,
+    candidates: Iterable[Candidates],
+    needle: str,
+) -> list[int]:
+    """The newest units that match and contain a text.
+
+    Segments with newer units come first, until enough are found that are newer than all
+    units of the others.
+    """
+    since, _ = where.widest_bounds()
+    found: list[tuple[int, int | None]] = []
+    for ranges, newest_left in _iter_batches(candidates, since):
+        found += units.list_newest_in(db, index_id, where, limit, ranges, needle)
+        found.sort(key=_newest_first)
+        del found[limit:]
+        last = found[-1][1] if len(found) == limit else None
+        if last is not None and last > newest_left:
+            break
+    return [unit_id for unit_id, _ in found]
+
+
+def _newest_first(unit: tuple[int, int | None]) -> tuple[bool, int, int]:
+    unit_id, said_at = unit
+    return said_at is None, -(said_at or 0), -unit_id
+
+
+def _iter_batches(
+    candidates: Iterable[Candidates], since: int | None
+) -> Iterator[tuple[list[UnitRange], float]]:
+    """Ever more ranges at a time, and when the newest of those left may be from."""
+    known = []
+    ranges: list[UnitRange] = []
+    for each in candidates:
+        if each.newest_at is None:
+            ranges += each.ranges
+        elif since is None or each.newest_at >= since:
+            known.append((each.newest_at, each.ranges))
+    known.sort(key=itemgetter(0))
+    wanted = _FIRST_RANGES
+    while known:
+        newest_at, some = known.pop()
+        if len(ranges) >= wanted:
+            yield ranges, newest_at
+            ranges, wanted = [], 2 * wanted
+        ranges += some
+    yield ranges, -math.inf
 
 
 def _list_telling_words(folded: str) -> list[str]:

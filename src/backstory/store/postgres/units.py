@@ -305,15 +305,15 @@ def list_newest_in(
     limit: int,
     ranges: Sequence[tuple[int, int]],
     needle: str,
-) -> list[int]:
-    """The newest units that match and contain a text, as it is stored.
+) -> list[tuple[int, int | None]]:
+    """The newest units that match and contain a text as it is stored, and their times.
 
     Each range of unit numbers is read by itself, from its first one to before its end.
     """
     condition = to_condition(where)
     rows = db.execute(
         f"""
-        SELECT units.unit_id
+        SELECT units.unit_id, units.said_at
           FROM unnest(%s::bigint[], %s::bigint[]) AS range (first_id, end_id)
          CROSS JOIN LATERAL (
                SELECT unit_id, kind, source_id, said_at FROM units
@@ -325,7 +325,7 @@ def list_newest_in(
         """.encode(),
         (*to_columns(ranges, 2), index_id, needle, *condition.values, limit),
     )
-    return [unit_id for (unit_id,) in rows]
+    return rows.fetchall()
 
 
 def list_having_text(
