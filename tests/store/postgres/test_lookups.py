@@ -6,6 +6,7 @@ must not be read whole for that.
 
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.history import PostgresHistory
 from backstory.store.postgres.index import PostgresIndex
+from backstory.store.postgres.summaries import PostgresSummaryStore
 from backstory.store.postgres.tenants import TenantList
 from backstory.values.history import NewMessage, Role
 from backstory.values.identity import meaning_hash
@@ -34,6 +36,8 @@ _SESSIONS = 1_000
 _ASKED = 100
 # Of the 5,000 messages and 6,000 units, and of 1,000 sessions.
 _MOST_READ = 800
+# Where all that waits to be embedded is counted: units, passages, sessions.
+_MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Stored:
     database: Database
     history: PostgresHistory
     index: PostgresIndex
+    # Of another tenant of that size: nothing of it is embedded.
+    waiting: PostgresIndex
     name: str
 
 
@@ -65,7 +71,6 @@ def fill(tenant: Tenant, sessions: int) -> tuple[PostgresHistory, PostgresIndex]
     history.write(batch, now=NOW)
     index = PostgresIndex(tenant, PostgresEmbeddings(tenant))
     IndexBuilder(history, index, lambda: NOW).catch_up()
-    VectorBuilder(history, index, WordEmbedder()).run()
     return history, index
 
 
@@ -79,7 +84,9 @@ def stored(postgres: PostgresServer) -> Iterator[Stored]:
         fill(database.tenant(tenants.create(f"small {number}")), 3)
     postgres.ask("ANALYZE", name=name)
     history, index = fill(database.tenant(tenants.create("large")), _SESSIONS)
-    yield Stored(database, history, index, name)
+    VectorBuilder(history, index, WordEmbedder()).run()
+    _, waiting = fill(database.tenant(tenants.create("waiting")), _SESSIONS)
+    yield Stored(database, history, index, waiting, name)
     database.close()
 
 
@@ -143,6 +150,22 @@ LOOK_UPS: dict[str, tuple[Callable[[Stored], Sized], int]] = {
     ),
     "numbers of units": (lambda s: s.index.count_documents([("whale7",)]), 1),
     "any part": (lambda s: s.index.find_few("whale77", ANYTHING, 9) or (), 9),
+    "sessions that are quiet": (
+        lambda s: PostgresSummaryStore(s.history.tenant).list_quiet(
+            before=NOW - timedelta(days=1), read_since=None
+        ),
+        0,
+    ),
+    "by day": (
+        lambda s: s.index.count_by_session(
+            [(n, n + 1) for n in range(_ASKED)], ANYTHING
+        ),
+        0,
+    ),
+    "passages that wait": (
+        lambda s: s.waiting.list_passages_to_embed(_ASKED),
+        _ASKED,
+    ),
     "a new message": (lambda s: take_in(s, ["s7"]), 1),
     "new messages of ten sessions": (
         lambda s: take_in(s, [f"s{n}" for n in range(20, 30)]),
@@ -166,6 +189,39 @@ def test_a_large_tenant_is_not_read_whole_for_what_is_looked_up(
     assert len(found) == expected
     read = {table: after[table] - before[table] for table in after}
     assert {table: count for table, count in read.items() if count > _MOST_READ} == {}
+
+
+COUNTS: dict[str, tuple[Callable[[Stored], object], object]] = {
+    "vectors that wait": (
+        lambda s: s.waiting.count_to_embed(ANYTHING),
+        (2 * _SESSIONS, 2 * _SESSIONS),
+    ),
+    "what is there": (lambda s: s.waiting.counts().units, 6 * _SESSIONS),
+    "sessions to be logged": (
+        lambda s: len(
+            PostgresSummaryStore(s.waiting._transactions.tenant).list_quiet(
+                before=NOW + timedelta(days=1), read_since=None
+            )
+        ),
+        _SESSIONS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_is_counted_is_read_once(
+    postgres: PostgresServer, stored: Stored, name: str
+) -> None:
+    count, expected = COUNTS[name]
+    stored.database.close()
+    before = wait_for_counts(postgres, stored.name)
+
+    found = count(stored)
+    stored.database.close()
+
+    after = wait_for_counts(postgres, stored.name)
+    assert found == expected
+    assert sum(after.values()) - sum(before.values()) <= _MOST_COUNTED
 
 
 def wait_for_counts(postgres: PostgresServer, name: str) -> dict[str, int]:

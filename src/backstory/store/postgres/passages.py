@@ -13,15 +13,16 @@ from backstory.store.postgres.rows import (
 )
 from backstory.values.units import UnitKind
 
-# Those of chats, in which no tools are used, are never embedded. OFFSET 0 has the index
-# asked for each session; otherwise, the units of all sessions are read and joined.
+# Those of chats, in which no tools are used, are never embedded. The order has the
+# index by kind asked for each of them: see looked_up.
 _WAITING = """
       FROM unit_passages AS waiting
-     WHERE index_id = %s AND embedding_id IS NULL
-       AND EXISTS (SELECT 1 FROM units
-                    WHERE units.index_id = waiting.index_id AND units.kind >= 0
-                      AND units.source_id = waiting.source_id AND units.kind = %s
-                    OFFSET 0)
+     CROSS JOIN LATERAL (
+           SELECT 1 FROM units
+            WHERE units.index_id = %s AND units.kind >= 0
+              AND units.source_id = waiting.source_id AND units.kind = %s
+            ORDER BY units.position LIMIT 1) AS of_tools
+     WHERE waiting.index_id = %s AND waiting.embedding_id IS NULL
 """
 
 
@@ -49,7 +50,7 @@ def list_to_embed(
            AND unit_id <> ALL(%s::bigint[])
          ORDER BY unit_id DESC LIMIT %s
         """.encode(),
-        (index_id, UnitKind.OTHER, list(without), limit),
+        (index_id, UnitKind.OTHER, index_id, list(without), limit),
     )
     return [ToEmbed(*row) for row in rows]
 
@@ -57,7 +58,7 @@ def list_to_embed(
 def count_waiting(db: Connection, index_id: int) -> int:
     """How many units of sessions with tools still need vectors of their passages."""
     row = db.execute(
-        f"SELECT COUNT(*) {_WAITING}".encode(), (index_id, UnitKind.OTHER)
+        f"SELECT COUNT(*) {_WAITING}".encode(), (index_id, UnitKind.OTHER, index_id)
     ).fetchone()
     assert row is not None
     return int(row[0])

@@ -94,7 +94,7 @@ def list_without_session(db: Connection) -> list[str]:
     rows = db.execute(
         """
         SELECT DISTINCT path FROM sources
-         WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE read_from = path)
+         WHERE path NOT IN (SELECT read_from FROM sessions WHERE read_from IS NOT NULL)
         """
     )
     return [path for (path,) in rows]

@@ -18,15 +18,18 @@ _SPOKEN = "('user', 'assistant')"
 def _next_position(session_id: str) -> str:
     """A query for the first position of a session that is not summarized yet."""
     return f"""
-        SELECT COALESCE(MAX(logged.position) + 1, 0) FROM messages AS logged
-         WHERE logged.message_id IN (
-               SELECT last_logged_message_id FROM sessions
-                WHERE session_id = {session_id}
-                UNION ALL
-               SELECT last_message_id FROM summaries WHERE session_id = {session_id}
-                UNION ALL
-               SELECT last_message_id FROM set_aside_logs
-                WHERE session_id = {session_id})
+        SELECT COALESCE(MAX(logged.position) + 1, 0)
+          FROM (SELECT last_logged_message_id FROM sessions
+                 WHERE session_id = {session_id}
+                 UNION ALL
+                SELECT last_message_id FROM summaries WHERE session_id = {session_id}
+                 UNION ALL
+                SELECT last_message_id FROM set_aside_logs
+                 WHERE session_id = {session_id}) AS last (number)
+         CROSS JOIN LATERAL (
+               SELECT position FROM messages
+                WHERE message_id BETWEEN last.number AND last.number
+                ORDER BY message_id LIMIT 1) AS logged
     """
 
 
@@ -112,15 +115,16 @@ class PostgresSummaryStore:
             rows = db.execute(
                 f"""
                 SELECT session_id FROM sessions AS quiet
+                 CROSS JOIN LATERAL (
+                       SELECT 1 FROM messages
+                        WHERE messages.session_id = quiet.session_id
+                          AND role IN {_SPOKEN}
+                          AND position >= ({_next_position("quiet.session_id")})
+                        ORDER BY position LIMIT 1) AS spoken
                  WHERE kind = 'conversation' AND last_active_at <= %s
                    AND (read_from IS NULL OR last_active_at >= %s::bigint)
                    AND NOT EXISTS (SELECT 1 FROM due_logs
                                     WHERE due_logs.session_id = quiet.session_id)
-                   AND EXISTS (
-                       SELECT 1 FROM messages
-                        WHERE messages.session_id = quiet.session_id
-                          AND role IN {_SPOKEN}
-                          AND position >= ({_next_position("quiet.session_id")}))
                  ORDER BY last_active_at, session_id
                 """,
                 (

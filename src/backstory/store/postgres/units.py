@@ -172,10 +172,15 @@ def find_stored_notes(
     rows = db.execute(
         """
         SELECT position, said_at, heading, text, unit_id
-          FROM units JOIN unit_notes USING (tenant_id, index_id, unit_id)
+          FROM units
+         CROSS JOIN LATERAL (
+               SELECT heading, text FROM unit_notes
+                WHERE unit_notes.index_id = %s
+                  AND unit_notes.unit_id BETWEEN units.unit_id AND units.unit_id
+                ORDER BY unit_notes.unit_id LIMIT 1) AS unit_notes
          WHERE index_id = %s AND kind >= 0 AND source_id = %s
         """,
-        (index_id, to_number(file)),
+        (index_id, index_id, to_number(file)),
     )
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
 
@@ -461,8 +466,11 @@ def count_by_session(
         SELECT spans.number - 1, source_id, COUNT(*), MIN(said_at), MAX(said_at)
           FROM unnest(%s::bigint[], %s::bigint[])
                WITH ORDINALITY AS spans (first_at, end_at, number)
-          JOIN units ON said_at >= spans.first_at AND said_at < spans.end_at
-         WHERE index_id = %s AND {condition.sql}
+         CROSS JOIN LATERAL (
+               SELECT source_id, said_at FROM units
+                WHERE index_id = %s AND {condition.sql}
+                  AND said_at >= spans.first_at AND said_at < spans.end_at
+                ORDER BY said_at DESC NULLS LAST, unit_id DESC OFFSET 0) AS units
          GROUP BY spans.number, source_id
          ORDER BY spans.number, source_id
         """.encode(),
@@ -476,11 +484,16 @@ def list_notes(db: Connection, index_id: int, where: UnitFilter) -> dict[int, st
     condition = to_condition(where)
     rows = db.execute(
         f"""
-        SELECT unit_id, text
-          FROM unit_notes JOIN units USING (tenant_id, index_id, unit_id)
-         WHERE index_id = %s AND {condition.sql}
+        SELECT unit_notes.unit_id, text
+          FROM unit_notes
+         CROSS JOIN LATERAL (
+               SELECT {_FILTERED} FROM units
+                WHERE index_id = %s
+                  AND unit_id BETWEEN unit_notes.unit_id AND unit_notes.unit_id
+                ORDER BY unit_id LIMIT 1) AS units
+         WHERE unit_notes.index_id = %s AND {condition.sql}
         """.encode(),
-        (index_id, *condition.values),
+        (index_id, index_id, *condition.values),
     )
     return to_dict(rows)
 

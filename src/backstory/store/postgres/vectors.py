@@ -64,8 +64,11 @@ _BY_CODE: LiteralString = """
           WHERE units.index_id = %s AND {condition}
           ORDER BY {schema}.hamming_distance(units.code, %s::bit varying) LIMIT %s)
     SELECT likely.unit_id, likely.embedding_id
-      FROM likely JOIN unit_vectors
-        ON unit_vectors.index_id = %s AND unit_vectors.unit_id = likely.unit_id
+      FROM likely
+     CROSS JOIN LATERAL (
+           SELECT vector FROM unit_vectors
+            WHERE index_id = %s AND unit_id BETWEEN likely.unit_id AND likely.unit_id
+            ORDER BY unit_id LIMIT 1) AS unit_vectors
      ORDER BY unit_vectors.vector OPERATOR({schema}.<#>) %s::{schema}.halfvec LIMIT %s
 """
 
@@ -328,10 +331,15 @@ def count_to_embed(db: Connection, index_id: int, where: UnitFilter) -> tuple[in
     row = db.execute(
         f"""
         SELECT COUNT(*)
-          FROM units_to_embed JOIN units USING (tenant_id, index_id, unit_id)
-         WHERE index_id = %s AND {condition.sql}
+          FROM units_to_embed AS waiting
+         CROSS JOIN LATERAL (
+               SELECT unit_id, kind, source_id, said_at FROM units
+                WHERE index_id = %s
+                  AND unit_id BETWEEN waiting.unit_id AND waiting.unit_id
+                ORDER BY unit_id LIMIT 1) AS units
+         WHERE waiting.index_id = %s AND {condition.sql}
         """.encode(),
-        (index_id, *condition.values),
+        (index_id, index_id, *condition.values),
     ).fetchone()
     waiting: int = row[0] if row else 0
     if not waiting:
