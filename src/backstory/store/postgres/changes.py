@@ -72,8 +72,11 @@ def find_identity(db: Connection) -> str:
 
 
 def last_change_id(db: Connection) -> int:
-    row = db.execute("SELECT MAX(change_id) FROM changes").fetchone()
-    return (row and row[0]) or 0
+    # Not MAX, for which all of a tenant may be read: see looked_up.
+    row = db.execute(
+        "SELECT change_id FROM changes ORDER BY change_id DESC LIMIT 1"
+    ).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def find_tag(db: Connection, change_id: int) -> int | None:

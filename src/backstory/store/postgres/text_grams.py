@@ -171,7 +171,8 @@ def refresh(db: Connection, index_id: int, changed: Collection[int]) -> None:
         return
     row = db.execute(
         """
-        SELECT (SELECT MAX(unit_id) FROM units WHERE index_id = %s AND unit_id < %s),
+        SELECT (SELECT unit_id FROM units WHERE index_id = %s AND unit_id < %s
+                 ORDER BY unit_id DESC LIMIT 1),
                ARRAY(SELECT segment_id FROM text_grams WHERE index_id = %s)
         """,
         (index_id, first_note_id(), index_id),

@@ -230,10 +230,13 @@ def list_message_units(
 def last_note_id(db: Connection, index_id: int) -> int:
     """The last number of a unit of a file, or of a message if there is none."""
     row = db.execute(
-        "SELECT MAX(unit_id) FROM units WHERE index_id = %s AND unit_id < %s",
+        """
+        SELECT unit_id FROM units WHERE index_id = %s AND unit_id < %s
+         ORDER BY unit_id DESC LIMIT 1
+        """,
         (index_id, first_session_unit_id()),
     ).fetchone()
-    return (row and row[0]) or 0
+    return 0 if row is None else int(row[0])
 
 
 # -- reading --------------------------------------------------------------------------
