@@ -51,6 +51,8 @@ def a_hit(
         (a_hit(project=None), True),
         # Near, but with no rare words; rare words, but far.
         (a_hit(rarity=0.1), False),
+        (a_hit(cosine=0.55, rarity=0.5), False),
+        (a_hit(cosine=0.65, rarity=0.5), True),
         (a_hit(cosine=0.2), False),
         # A long message is far as a whole, and near by one of its passages.
         (a_hit(cosine=0.28, passage=0.6), True),

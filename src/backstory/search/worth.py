@@ -23,8 +23,12 @@ _LEAST_WORTH = 0.75
 _SHARE_OF_MOST = 0.85
 # What a hit from another project is worth.
 _OTHER_PROJECT_SHARE = 0.65
+# The words that a hit shares with the prompt must be this rare together, unless it is
+# very near: "fix the lint errors" and "make the tests pass" are near to many answers.
+_LEAST_RARITY = 0.6
+_VERY_NEAR = 0.6
 # A hit without a vector must have words that are rarer than one of the rarest.
-_LEAST_RARITY = 1.1
+_LEAST_RARITY_ALONE = 1.1
 
 _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
 
@@ -90,8 +94,11 @@ def _measure(hit: Hit, project: Path | None) -> float:
         return 1.0 if is_ours else 0.0
     if not cosine:
         # No vector: the words alone must do.
-        return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0
-    value = worth(nearness(cosine, hit.part("passage")), rarity)
+        return 1.0 if is_ours and rarity >= _LEAST_RARITY_ALONE else 0.0
+    near = nearness(cosine, hit.part("passage"))
+    if rarity < _LEAST_RARITY and near < _VERY_NEAR:
+        return 0.0
+    value = worth(near, rarity)
     return value if is_ours else _OTHER_PROJECT_SHARE * value
 
 
