@@ -40,17 +40,18 @@ def render_columns(
 ) -> Iterator[str]:
     """Aligned columns; with a ``width``, the last column is cut to fit a terminal.
 
-    ``most`` is how wide some columns are made; a longer cell moves its own row only.
+    ``most`` is how wide some columns can be; a longer cell does not widen its column,
+    and moves its own row only.
     With ``is_whole``, nothing is cut: the last column is wrapped, and stands below the
     others where it has little room.
     """
     rows = [[to_cell(cell) for cell in row] for row in rows]
-    widths = [
-        max(cell_len(row[index]) for row in (heads, *rows))
-        for index in range(len(heads))
+    lengths = [
+        [cell_len(row[index]) for row in (heads, *rows)] for index in range(len(heads))
     ]
     for index, widest in (most or {}).items():
-        widths[index] = min(widths[index], widest)
+        lengths[index] = [each for each in lengths[index] if each <= widest]
+    widths = [max(column) for column in lengths]
     for row in (heads, *rows):
         cells = [
             " " * (widths[index] - cell_len(cell)) + cell
