@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory import Memory
-from tests.builders import SESSION, a_line, append, session_file
+from tests.builders import SESSION, a_line, a_tool_call, append, session_file
 from tests.outputs import OUTPUTS, prepare_outputs
 from tests.samples import all_cases
 from tests.shell import Shell
@@ -237,6 +237,17 @@ def test_titles_stand_below_each_other_on_a_wide_terminal(own_shell: Shell) -> N
     ]
     found = [row.index(title) for title in titles for row in rows if title in row]
     assert found == [head.index("TITLE")] * len(titles)
+
+
+def test_one_changed_line_is_a_line(own_shell: Shell) -> None:
+    edit = {"file_path": "a.txt", "old_string": "", "new_string": "tea"}
+    file = session_file(own_shell.home)
+    append(file, a_tool_call("Edit", edit, uuid="u1", call="c1"))
+    own_shell.out("index")
+
+    shown = own_shell.out("show", SESSION)
+
+    assert shown.splitlines()[-3] == "[1] TOOL CALL  Edit  +1 line │ a.txt"
 
 
 def test_nothing_that_fits_is_told_with_what_would_help(shell: Shell) -> None:

@@ -189,7 +189,7 @@ def test_one_long_id_moves_its_own_row_only() -> None:
     )
 
     assert [line.partition("claude-code")[2] for line in lines[1:]] == [
-        "  5d0c                         2  ~/demo   Mend the parser",
+        "  5d0c         2  ~/demo   Mend the parser",
         "  5d0c1c53-8a57/c6384fe5-bd58         2  ~/demo     subagent: Look it up",
     ]
 
@@ -434,7 +434,7 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Home:      ~/store",
         "Sessions:  3 (codex 1, pi 2)",
         "Messages:  4,000",
-        "Size:      12 KB",
+        "History:   12 KB",
         "Index:     5,000 units, 7.0 MB, not up to date",
         "Vectors:   2,900 of 3,000 texts (ollama); the rest are made in the background",
         "Logs:      openai small, 1 session to be summarized, "

@@ -91,24 +91,56 @@ COMMANDS = dict(
 # What other programs call it, where click would suggest nothing, or the wrong thing.
 _OTHER_NAMES = {
     "add": "memory add",
+    "ask": "search",
+    "backup": "export",
+    "browse": "web",
+    "cat": "show",
     "config": "settings",
+    "connect": "install",
+    "conversations": "sessions",
     "delete": "forget",
     "find": "search",
+    "grep": "search",
     "history": "sessions",
+    "info": "status",
     "init": "install",
     "list": "sessions",
     "ls": "sessions",
+    "note": "memory add",
+    "notes": "memory",
     "open": "show",
+    "query": "search",
     "read": "show",
+    "recall": "search",
+    "refresh": "index",
     "remember": "memory add",
     "remove": "forget",
+    "restore": "import",
     "rm": "forget",
+    "scan": "index",
+    "set": "settings set",
     "setup": "install",
     "sync": "index",
     "ui": "web",
     "update": "index",
     "version": "--version",
     "view": "show",
+    "watch": "index --watch",
+    "memory cat": "memory show",
+    "memory delete": "memory forget",
+    "memory list": "memory show",
+    "memory ls": "memory show",
+    "memory remove": "memory forget",
+    "memory rm": "memory forget",
+    "settings delete": "settings unset",
+    "settings edit": "settings set",
+    "settings list": "settings",
+    "settings ls": "settings",
+    "settings path": "settings",
+    "settings remove": "settings unset",
+    "settings reset": "settings unset",
+    "settings rm": "settings unset",
+    "settings show": "settings",
 }
 # What is left when a command that takes long is interrupted, and how to go on.
 _WHEN_STOPPED = {
@@ -232,6 +264,14 @@ class Group(click.Group):
         with formatter.section(title):
             formatter.write_dl(rows)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        below = [] if ctx.parent is None else [str(ctx.info_name)]
+        if known := _OTHER_NAMES.get(" ".join([*below, args[0]])):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{known}'?")
+        return super().resolve_command(ctx, args)
+
 
 class Commands(Group):
     """The group that turns errors and interrupts into messages and exit codes."""
@@ -260,9 +300,7 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if known := _OTHER_NAMES.get(args[0]):
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{known}'?")
-        if args[0] not in COMMANDS:
+        if args[0] not in COMMANDS and args[0] not in _OTHER_NAMES:
             # Of those it knows, click suggests the nearest.
             for name in COMMANDS:
                 self.get_command(ctx, name)
