@@ -838,6 +838,27 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["settings"]])
+def test_an_output_that_is_full_is_told(shell: Shell, words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*BACKSTORY, *words],
+            env=shell.environ,
+            cwd=shell.home,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        10,
+        "backstory: No space left on device\n",
+    )
+
+
 def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
     done = used_shell.run("sessions", "--since", "today", "--host", "claude-code")
 

@@ -325,9 +325,15 @@ class Commands(Group):
             ctx.exit(0)
         except (OSError, UnicodeError) as exc:
             # The output cannot be written, or an argument is not valid text.
-            logger.debug("%s", exc, exc_info=True)
-            _echo_error(f"backstory: {exc}")
-            ctx.exit(BackstoryError.exit_code)
+            ctx.exit(_tell_failure(exc))
+
+
+def _tell_failure(exc: OSError | UnicodeError) -> int:
+    """Say what the system could not do, without its number; the exit code."""
+    logger.debug("%s", exc, exc_info=True)
+    reason = exc.strerror if isinstance(exc, OSError) and not exc.filename else None
+    _echo_error(f"backstory: {reason or exc}")
+    return BackstoryError.exit_code
 
 
 def _end_line() -> None:
@@ -404,6 +410,9 @@ def run(app: App | None = None) -> int:
     except SystemExit as exc:
         # A command found nothing, or had to skip something.
         return exc.code if isinstance(exc.code, int) else 0
+    except OSError as exc:
+        # The help of all commands cannot be written.
+        return _tell_failure(exc)
     return code or 0
 
 
