@@ -839,7 +839,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["settings"]])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["settings"], ["status"]])
 def test_an_output_that_is_full_is_told(shell: Shell, words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -439,8 +439,15 @@ def end_process(code: int) -> NoReturn:
     would also free every object, which takes 25 ms and is of no use. All memories are
     closed by now.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as exc:
+        # Usually it was told already, when it was printed.
+        code = code or _tell_failure(exc)
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)
 
 
