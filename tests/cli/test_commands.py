@@ -819,14 +819,17 @@ def test_a_mistake_ends_in_words_not_in_a_traceback(
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
+@pytest.mark.parametrize("words", ["show other", "--help", "--version"])
+def test_a_reader_that_has_seen_enough_is_no_failure(
+    used_shell: Shell, words: str
+) -> None:
     done = subprocess.run(
         [
             "bash",
             "-o",
             "pipefail",
             "-c",
-            f"{sys.executable} -m backstory show other | true",
+            f"{sys.executable} -m backstory {words} | true",
         ],
         env=used_shell.environ,
         cwd=used_shell.home,

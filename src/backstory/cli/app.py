@@ -295,7 +295,12 @@ class Commands(Group):
         if args[:1] == ["help"]:
             # As git, gh and others understand it.
             args = [*args[1:], "--help"]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            # As below; this is where the help of all commands is printed.
+            _leave_reader()
+            ctx.exit(0)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -321,11 +326,16 @@ class Commands(Group):
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output, such as head, has seen enough: not a failure.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _leave_reader()
             ctx.exit(0)
         except (OSError, UnicodeError) as exc:
             # The output cannot be written, or an argument is not valid text.
             ctx.exit(_tell_failure(exc))
+
+
+def _leave_reader() -> None:
+    """Write what is left of the output nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell_failure(exc: OSError | UnicodeError) -> int:

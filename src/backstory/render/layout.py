@@ -10,6 +10,7 @@ GUTTER = "│ "
 _TAB_WIDTH = 4
 _MIN_TEXT_WIDTH = 10
 _INDENT = "  "
+_BETWEEN = " · "
 # A sentence in a narrower column is hard to read.
 _MIN_COLUMN_WIDTH = 40
 # Nobody reads a longer name or path; as JSON it is whole.
@@ -146,6 +147,26 @@ def wrap_indented(line: str, width: int | None) -> Iterator[str]:
     first, *others = wrap_to_width(line, width - len(_INDENT))
     yield first
     yield from (_INDENT + piece for piece in others)
+
+
+def wrap_facts(
+    facts: Sequence[str], width: int | None, *, indent: str = _INDENT
+) -> Iterator[str]:
+    """Facts with dots between them: where they do not fit, a line ends with one.
+
+    The lines after the first begin with ``indent``.
+    """
+    if width is None:
+        yield _BETWEEN.join(facts)
+        return
+    line = ""
+    for fact in facts:
+        longer = f"{line}{_BETWEEN}{fact}" if line else fact
+        if line and cell_len(longer) > width:
+            yield from wrap_indented(line, width)
+            longer = indent + fact
+        line = longer
+    yield from wrap_indented(line, width)
 
 
 def quote_lines(

@@ -13,6 +13,7 @@ from backstory.render.layout import (
     cut_to_width,
     render_columns,
     to_cell,
+    wrap_facts,
 )
 from backstory.render.people.hits import folder_name
 from backstory.search.subagents import ListedConversation
@@ -190,14 +191,8 @@ def _stack(row: _Row, width: int) -> Iterator[str]:
     if row.folder:
         room = width - len(below) - cell_len(_BETWEEN.join(["", *facts]))
         facts.insert(0, _fit_folder(row.folder, room))
-    line = facts[0]
-    for fact in facts[1:]:
-        if cell_len(below + line + _BETWEEN + fact) <= width:
-            line += _BETWEEN + fact
-        else:
-            yield below + line
-            line = fact
-    yield cut_to_width(below + line, width)
+    for line in wrap_facts(facts, width - len(below), indent=""):
+        yield below + line
 
 
 def _fit_folder(folder: str, width: int) -> str:
