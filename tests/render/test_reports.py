@@ -194,6 +194,19 @@ def test_one_long_id_moves_its_own_row_only() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", range(30, 56))
+def test_what_stands_below_a_title_breaks_between_facts(width: int) -> None:
+    listed = render_sessions(
+        [ListedConversation(SESSION)], names={1: "5d0c"}, home=HOME, width=width
+    )
+
+    _title, *below = listed
+    facts = [fact for line in below for fact in line.strip().split(" · ")]
+    assert [line for line in below if cell_len(line) > width] == []
+    assert facts[0].removeprefix("~/") == "demo"
+    assert facts[1:] == ["2026-02-21 09:05", "claude-code", "2 messages"]
+
+
 def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None:
     bad = "x\x1b[2J\ny\tz"
     session = replace(

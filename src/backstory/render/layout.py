@@ -159,14 +159,16 @@ def wrap_facts(
     if width is None:
         yield _BETWEEN.join(facts)
         return
-    line = ""
+    lines = [""]
     for fact in facts:
-        longer = f"{line}{_BETWEEN}{fact}" if line else fact
-        if line and cell_len(longer) > width:
-            yield from wrap_indented(line, width)
-            longer = indent + fact
-        line = longer
-    yield from wrap_indented(line, width)
+        longer = f"{lines[-1]}{_BETWEEN}{fact}" if lines[-1] else fact
+        if not lines[-1] or cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(indent + fact)
+    for line in lines:
+        # One fact alone may be too long.
+        yield from [line] if cell_len(line) <= width else wrap_indented(line, width)
 
 
 def quote_lines(
