@@ -58,7 +58,7 @@ def test_a_working_installation_is_well(shell: Shell, tmp_path: Path) -> None:
             "language model": (
                 "note",
                 "none: no daily logs are written",
-                "backstory settings set llm.name MODEL",
+                "backstory settings set llm.name claude (or another)",
             ),
         },
     )

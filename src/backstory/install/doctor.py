@@ -398,9 +398,8 @@ def examine_models(
     yield _run_embedder(embedder, try_embedder)
     if llm == "none":
         text = "none: no daily logs are written"
-        yield Finding(
-            Mark.NOTE, "language model", text, "backstory settings set llm.name MODEL"
-        )
+        fix = "backstory settings set llm.name claude (or another)"
+        yield Finding(Mark.NOTE, "language model", text, fix)
     else:
         yield Finding(Mark.OK, "language model", llm)
 
