@@ -461,8 +461,8 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
     [
         (
             ("show", "nothing"),
-            "backstory: no session is called 'nothing'\n"
-            "  hint: run 'backstory sessions' to see them all\n",
+            "backstory: no session has the id 'nothing'\n"
+            "  hint: run 'backstory sessions' to see the ids; the beginning of one will do\n",
         ),
         (
             ("show", "other", "--around", "99"),
@@ -873,7 +873,7 @@ def test_an_error_cannot_make_a_terminal_do_anything(used_shell: Shell) -> None:
     done = used_shell.run("show", "\x1b[2J\nbackstory: done")
 
     assert done.stderr.splitlines()[0] == (
-        "backstory: no session is called '␛[2J backstory: done'"
+        "backstory: no session has the id '␛[2J backstory: done'"
     )
 
 
