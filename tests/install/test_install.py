@@ -416,6 +416,25 @@ def test_links_and_permissions_stay(shell: Shell, path: str, tmp_path: Path) -> 
     assert (link.is_symlink(), real.read_text()) == (True, "{}")
 
 
+def test_a_link_to_a_file_that_is_not_there_yet_stays(shell: Shell, path: str) -> None:
+    target = shell.home / "dotfiles/gemini.json"
+    target.parent.mkdir()
+    link = shell.home / ".gemini/settings.json"
+    link.parent.mkdir()
+    link.symlink_to(target)
+
+    run(shell, path, "install", "gemini")
+    during = "backstory" in target.read_text()
+    run(shell, path, "uninstall")
+
+    assert during
+    assert (link.is_symlink(), link.readlink(), target.exists()) == (
+        True,
+        target,
+        False,
+    )
+
+
 def test_a_project_has_files_of_its_own(shell: Shell, path: str) -> None:
     project = shell.home / "project"
     project.mkdir()

@@ -205,9 +205,8 @@ class Installation(Struct, dict=True):
             assert change.before is not None
             with _naming(step.path):
                 if change.after is None:
+                    # A link to it stays: we never make one, so it is the user's.
                     Path(os.path.realpath(step.path)).unlink()
-                    if step.path.is_symlink():
-                        step.path.unlink()
                 else:
                     replace_file(
                         step.path,
