@@ -25,7 +25,7 @@ from backstory.install.report import (
     suggest_first,
 )
 from backstory.install.setup import Setup
-from backstory.options import try_embedder
+from backstory.options import check_llm, try_embedder
 from backstory.render.objects import report_object, to_json
 from backstory.render.people.reports import render_report
 from backstory.settings import SETTINGS, change_setting, load_settings
@@ -157,7 +157,7 @@ def doctor(app: App, as_json: bool) -> None:
     found += examine_models(
         app.settings.text("embedder.name"),
         lambda: try_embedder(app.settings, app.machine),
-        app.settings.text("llm.name"),
+        lambda: check_llm(app.settings, app.machine),
     )
     if as_json:
         click.echo(to_json({"findings": [to_builtins(each) for each in found]}))

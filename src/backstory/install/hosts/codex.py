@@ -11,15 +11,19 @@ from backstory.install.commands import (
 )
 from backstory.install.edits import JsonEdit, TomlEdit
 from backstory.install.hosts.base import (
+    HOOKS_ARE,
     SERVER,
+    SERVER_IS,
     HostRow,
     PluginList,
+    Switch,
     Target,
     hook_groups,
     server_entry,
 )
 
 _NAME = "codex"
+_SETTINGS = ("${CODEX_HOME}/config.toml", "~/.codex/config.toml")
 # It gives the end of a session at most 3 seconds.
 _EVENTS = (
     ("SessionStart", SESSION_START, 10),
@@ -42,6 +46,14 @@ def _plan(target: Target) -> Sequence[Step]:
     )
 
 
+def _switches(target: Target) -> Sequence[Switch]:
+    path = target.locate(*_SETTINGS)
+    return (
+        Switch(path, ("features", "hooks"), False, HOOKS_ARE),
+        Switch(path, ("mcp_servers", SERVER, "enabled"), False, SERVER_IS),
+    )
+
+
 CODEX = HostRow(
     _NAME,
     "Codex",
@@ -50,8 +62,9 @@ CODEX = HostRow(
     _plan,
     approve="Codex asks once whether to trust the hooks: choose to trust them.",
     plugins=PluginList(
-        ("${CODEX_HOME}/config.toml", "~/.codex/config.toml"),
+        _SETTINGS,
         "plugins",
         remove="codex plugin remove",
     ),
+    switches=_switches,
 )
