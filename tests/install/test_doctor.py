@@ -313,6 +313,32 @@ def test_what_a_user_has_switched_off_in_a_program_is_a_problem(
     assert (code, after[row.title]) == (3, ("problem", f"connected, but {text}", fix))
 
 
+def test_hooks_that_codex_was_not_told_to_trust_are_noted(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.run("install", "codex", PATH=str(tmp_path))
+    codex = shell.home / ".codex"
+
+    _, before = findings(shell, tmp_path)
+    with (codex / "config.toml").open("a") as file:
+        for event in ("session_start", "user_prompt_submit", "pre_compact"):
+            file.write(f'[hooks.state."{codex}/hooks.json:{event}:0:0"]\n')
+            file.write('trusted_hash = "sha256:0"\n')
+    _, meanwhile = findings(shell, tmp_path)
+    with (codex / "config.toml").open("a") as file:
+        file.write(f'[hooks.state."{codex}/hooks.json:session_end:0:0"]\n')
+    _, after = findings(shell, tmp_path)
+
+    expected = (
+        "note",
+        "not run before you have approved them there",
+        "start codex, and choose to trust them",
+    )
+    assert before["Codex"] == after["Codex"] == ("ok", "connected", "")
+    assert (before["Codex hooks"], meanwhile["Codex hooks"]) == (expected, expected)
+    assert "Codex hooks" not in after
+
+
 def test_a_memory_that_is_no_text_is_a_problem(shell: Shell, tmp_path: Path) -> None:
     shell.run("index")
     memory = shell.kept / "memory/MEMORY.md"

@@ -25,7 +25,7 @@ from backstory.install.commands import SESSION_START
 from backstory.install.edits import JsonEdit, ServerEntry, TomlEdit
 from backstory.install.hosts import HOST_ROWS
 from backstory.install.hosts.base import HostRow, Switch, Target
-from backstory.install.plugins import find_plugin, find_switched_off
+from backstory.install.plugins import find_plugin, find_switched_off, has_unapproved
 from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.cut import one_line
@@ -82,6 +82,13 @@ def examine(
             marks.add(finding.mark)
             if finding.mark is Mark.OK:
                 installed.append((row, _as_started(row, where)))
+                if find_plugin(row, where) is None and has_unapproved(row, where):
+                    yield Finding(
+                        Mark.NOTE,
+                        f"{row.title} hooks",
+                        "not run before you have approved them there",
+                        f"start {row.program}, and choose to trust them",
+                    )
     if installed:
         yield _run_server(*installed[0], timeout_s)
         with_hooks = [each for each in installed if each[0].has_hooks]

@@ -51,6 +51,19 @@ def find_switched_off(row: HostRow, target: Target) -> Switch | None:
     )
 
 
+def has_unapproved(row: HostRow, target: Target) -> bool:
+    """Whether a program waits for its user to approve our hooks, as far as it notes.
+
+    Raises ``InstallRefused`` if the program's settings cannot be read.
+    """
+    asked = row.approvals(target)
+    if asked is None:
+        return False
+    noted = read_value(asked.path, asked.keys)
+    approved = list(noted) if isinstance(noted, dict) else []
+    return not all(any(name in key for key in approved) for name in asked.names)
+
+
 def read_value(path: Path, keys: Sequence[str]) -> object:
     """What the settings of a program have at a path of keys; None if nothing.
 

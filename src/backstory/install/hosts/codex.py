@@ -14,6 +14,7 @@ from backstory.install.hosts.base import (
     HOOKS_ARE,
     SERVER,
     SERVER_IS,
+    Approvals,
     HostRow,
     PluginList,
     Switch,
@@ -54,6 +55,16 @@ def _switches(target: Target) -> Sequence[Switch]:
     )
 
 
+def _approvals(target: Target) -> Approvals | None:
+    # Of a plugin and of a project, the keys are other ones.
+    if target.project is not None:
+        return None
+    # As "/home/dev/.codex/hooks.json:session_start:0:0", seen in 0.169.0.
+    events = ("session_start", "user_prompt_submit", "pre_compact", "session_end")
+    names = tuple(f"hooks.json:{event}:" for event in events)
+    return Approvals(target.locate(*_SETTINGS), ("hooks", "state"), names)
+
+
 CODEX = HostRow(
     _NAME,
     "Codex",
@@ -67,4 +78,5 @@ CODEX = HostRow(
         remove="codex plugin remove",
     ),
     switches=_switches,
+    approvals=_approvals,
 )
