@@ -761,6 +761,27 @@ def test_the_model_and_its_budget_are_set_by_options(shell: Shell, path: str) ->
     }
 
 
+@pytest.mark.parametrize(
+    ("model", "left"),
+    [
+        (
+            "codex",
+            [
+                "No daily logs can be written yet: the program 'codex' is not on the "
+                "PATH; install it, or set llm.name to another model."
+            ],
+        ),
+        ("none", []),
+    ],
+)
+def test_a_model_that_is_not_there_is_left_to_do(
+    shell: Shell, path: str, model: str, left: list[str]
+) -> None:
+    done = run(shell, path, "install", "cursor", "--json", "--logs", model)
+
+    assert json.loads(done.stdout)["approve"] == left
+
+
 def test_without_a_terminal_no_model_is_chosen(shell: Shell, path: str) -> None:
     run(shell, path, "install", "cursor")
 
