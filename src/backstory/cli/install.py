@@ -304,9 +304,7 @@ def _print_installed(
     echo_lines(render_next(left, suggest_first(app.memory, connected)))
 
 
-def _list_left_to_do(
-    app: App, setup: Setup, connected: Sequence[HostRow]
-) -> list[str]:
+def _list_left_to_do(app: App, setup: Setup, connected: Sequence[HostRow]) -> list[str]:
     """What the user has to do, so that programs start us and logs are written."""
     left = list(setup.iter_left_to_do(connected))
     try:
