@@ -288,6 +288,35 @@ def test_installing_twice_is_the_same_as_once(
     assert everything(shell.home) == once
 
 
+def test_what_the_user_has_set_in_our_parts_stays(shell: Shell, path: str) -> None:
+    run(shell, path, "install", "claude-code", "codex", "gemini")
+    codex = shell.home / ".codex/config.toml"
+    with codex.open("a") as file:
+        file.write("required = true\n")
+    claude = shell.home / ".claude.json"
+    state = json.loads(claude.read_text())
+    state["mcpServers"]["backstory"]["env"]["LANG"] = "C"
+    claude.write_text(json.dumps(state))
+    gemini = shell.home / ".gemini/settings.json"
+    settings = json.loads(gemini.read_text())
+    settings["mcpServers"]["backstory"]["timeout"] = 5000
+    settings["hooks"]["SessionStart"][0]["hooks"][0]["timeout"] = 3000
+    gemini.write_text(json.dumps(settings))
+    mine = everything(shell.home)
+
+    done = run(shell, path, "install", "claude-code", "codex", "gemini")
+    doctor = run(shell, path, "doctor", "--json")
+    kept = everything(shell.home)
+
+    assert done.stdout.count("  already installed\n") == 3
+    assert kept == mine
+    found = {
+        each["about"]: each["text"] for each in json.loads(doctor.stdout)["findings"]
+    }
+    titles = ("Claude Code", "Codex", "Gemini CLI")
+    assert [found[title] for title in titles] == ["connected"] * 3
+
+
 def test_all_at_once_come_and_go_without_a_trace(shell: Shell, path: str) -> None:
     write_files(shell.home, USER_FILES["usual"])
     before = everything(shell.home)
