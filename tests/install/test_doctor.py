@@ -216,7 +216,7 @@ LLM_CASES = {
         {"LLM_NAME": "auto"},
         "note",
         "none: no daily logs are written",
-        "backstory settings set llm.name MODEL",
+        "backstory settings set llm.name claude (or another)",
     ),
     "a server that may have it": (
         {"LLM_NAME": "openai", "LLM_URL": "http://127.0.0.1:1", "LLM_MODEL": "m"},
