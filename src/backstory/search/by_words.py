@@ -211,10 +211,14 @@ def judge_turn(
 
     ``last`` is what the agent said last; None if it is the message itself, or nothing.
     ``ends_in_step``: a tool was called after that, but nothing was said any more,
-    because the turn was interrupted.
+    because the turn was interrupted. What ends in a colon is such a step as well: what
+    it announces was not recorded.
     A step on the way says what is done next, which helps nobody later, and resembles
     orders to do the same; what came of it is found by itself.
     """
+    ends_in_step = ends_in_step or (text if last is None else last).rstrip().endswith(
+        ":"
+    )
     is_step = not is_question and (last is not None or ends_in_step)
     is_shown = not is_step or _tells(text)
     # "Committed as 4f2a91c." is little, but an answer.
