@@ -83,7 +83,7 @@ REQUESTS: Mapping[str, Request] = {
     "is told that a resource is not there": (
         ("--method", "resources/read", "--uri", "backstory://session/none"),
         1,
-        "No session is called 'none'",
+        "No session has the id 'none'",
     ),
     "gets a prompt": (
         (*_GET_PROMPT, "recall", "--prompt-args", "topic=staging port"),

@@ -35,6 +35,9 @@ export const Backstory = async ({ directory }) => {
   const opening = new Map();
   const reminders = new Map();
   const subagents = new Set();
+  // The session that was prompted last. opencode only says that an answer is complete,
+  // not that a session has ended.
+  let last;
   const payload = (id, more) => ({ session_id: id, cwd: directory, ...more });
 
   return {
@@ -45,14 +48,16 @@ export const Backstory = async ({ directory }) => {
       } else if (event.type === "session.compacted") {
         const given = payload(sessionID, { source: "compact" });
         opening.set(sessionID, await runHook("session-start", given));
-      } else if (event.type === "session.idle" && !subagents.has(sessionID)) {
-        await runHook("session-end", payload(sessionID));
       } else if (event.type === "session.deleted") {
         for (const known of [opening, reminders, subagents]) known.delete(info?.id);
+        if (last === info?.id) last = undefined;
       }
     },
     "chat.message": async ({ sessionID }, { parts }) => {
       if (subagents.has(sessionID)) return;
+      // Not waited for: it is about the session that the user has left.
+      if (last && last !== sessionID) runHook("session-end", payload(last));
+      last = sessionID;
       const said = parts.filter((part) => part.type === "text" && !part.synthetic);
       const prompt = said.map((part) => part.text).join("\n");
       if (!opening.has(sessionID)) {
@@ -68,6 +73,9 @@ export const Backstory = async ({ directory }) => {
     },
     "experimental.session.compacting": async ({ sessionID }) => {
       await runHook("before-compaction", payload(sessionID));
+    },
+    dispose: async () => {
+      if (last) await runHook("session-end", payload(last));
     },
   };
 };

@@ -130,6 +130,22 @@ def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None
     )
 
 
+def check_llm(settings: Settings, machine: Machine) -> str:
+    """The configured language model, such as ``claude haiku``; empty for none.
+
+    It is not asked anything that costs tokens. Raises ``BackstoryError`` if it is seen
+    without that that it cannot work.
+    """
+    llm = llm_loader(settings, machine)()
+    if llm is None:
+        return ""
+    try:
+        llm.check()
+        return llm.title
+    finally:
+        llm.close()
+
+
 def log_options(settings: Settings) -> "LogOptions":
     # Only the daily logs need it.
     from backstory.summaries.schedule import LogOptions

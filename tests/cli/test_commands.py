@@ -3,6 +3,7 @@
 import json
 import platform
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tests.builders import (
     session_file,
 )
 from tests.processes import PATIENCE_S
+from tests.samples import all_cases
 from tests.shell import BACKSTORY, Shell
 
 
@@ -80,6 +82,56 @@ def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:
         f"  ~/.claude/projects/-home-dev-demo/{SESSION}.jsonl:2: "
         "not valid JSON (Expecting value)",
     ]
+
+
+def test_a_problem_on_many_lines_of_a_file_is_named_once(shell: Shell) -> None:
+    of_another_program = b'{"who": "me", "says": "hello"}\n' * 30
+    append(session_file(shell.home), of_another_program)
+    append(session_file(shell.home, "other"), a_line(uuid="u1"), b"rubbish\n")
+
+    read, kept = shell.run("index"), shell.run("status")
+
+    assert read.stdout.splitlines()[2:] == [
+        "31 problems:",
+        f"  ~/.claude/projects/-home-dev-demo/{SESSION}.jsonl:1: "
+        "a record without a type (30 times)",
+        "  ~/.claude/projects/-home-dev-demo/other.jsonl:2: "
+        "not valid JSON (Expecting value)",
+    ]
+    assert kept.stdout.splitlines()[-2:] == read.stdout.splitlines()[-2:]
+
+
+def test_of_a_file_that_is_not_there_only_the_problem_is_told(shell: Shell) -> None:
+    done = shell.run("index", "--path", "none.jsonl")
+
+    assert done.stdout.splitlines() == [
+        "1 problem:",
+        "  none.jsonl: it cannot be read (No such file or directory)",
+    ]
+
+
+# Of each of these programs, more files are read than have conversations.
+@pytest.mark.parametrize(
+    "format_name",
+    ["claude-code", "codex-threads", "copilot-cli", "cursor", "qwen-code"],
+)
+def test_index_counts_the_sources_that_are_listed(
+    tmp_path: Path, format_name: str
+) -> None:
+    home = tmp_path / "home"
+    for case in all_cases():
+        if case.format == format_name:
+            shutil.copytree(
+                case.lay_out(tmp_path / case.name), home, dirs_exist_ok=True
+            )
+    shell = Shell(home, tmp_path / "kept")
+
+    first, second = (json.loads(shell.run("index", "--json").stdout) for _ in range(2))
+
+    listed = json.loads(shell.out("sources", "--json"))
+    found = sum(each["found"] for each in listed)
+    assert (first["read"], first["unchanged"]) == (found, 0)
+    assert (second["read"], second["unchanged"]) == (0, found)
 
 
 def test_index_reports_as_json(shell: Shell) -> None:
@@ -409,8 +461,8 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
     [
         (
             ("show", "nothing"),
-            "backstory: no session is called 'nothing'\n"
-            "  hint: run 'backstory sessions' to see them all\n",
+            "backstory: no session has the id 'nothing'\n"
+            "  hint: run 'backstory sessions' to see the ids; a beginning will do\n",
         ),
         (
             ("show", "other", "--around", "99"),
@@ -495,7 +547,7 @@ def test_status_sums_up(used_shell: Shell) -> None:
 def test_status_in_words(shell: Shell) -> None:
     lines = shell.out("status").splitlines()
 
-    assert [line for line in lines if not line.startswith(("Size", "Index"))] == [
+    assert [line for line in lines if not line.startswith(("History", "Index"))] == [
         f"Home:      {shell.kept}",
         "Sessions:  0",
         "Messages:  0",
@@ -596,14 +648,24 @@ def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("ls", "sessions"), ("remember", "memory add"), ("version", "--version")],
+    [
+        ("ls", "sessions"),
+        ("remember", "memory add"),
+        ("version", "--version"),
+        ("memory remove", "memory forget"),
+        ("settings path", "settings"),
+        ("settings llm.name", "settings get llm.name"),
+        ("settings llm.name claude", "settings set llm.name claude"),
+    ],
 )
 def test_names_that_other_programs_use(shell: Shell, typed: str, meant: str) -> None:
-    done = shell.run(typed)
+    words = typed.split()
+    done = shell.run(*words)
 
+    wrong = next(word for word in words if word not in COMMANDS)
     assert done.returncode == 2
     assert done.stderr.endswith(
-        f"Error: No such command '{typed}'. Did you mean '{meant}'?\n"
+        f"Error: No such command '{wrong}'. Did you mean '{meant}'?\n"
     )
 
 
@@ -674,6 +736,14 @@ def test_index_with_a_file_says_which_option_to_use(shell: Shell) -> None:
     assert done.stderr.splitlines()[-1] == (
         "Error: To read only some file or folder: "
         "backstory index --path 'my chat.jsonl'"
+    )
+
+
+def test_index_with_an_agent_program_says_which_option_to_use(shell: Shell) -> None:
+    done = shell.run("index", "codex")
+
+    assert done.stderr.splitlines()[-1] == (
+        "Error: To read only some agent program: backstory index --host codex"
     )
 
 
@@ -749,14 +819,17 @@ def test_a_mistake_ends_in_words_not_in_a_traceback(
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
+@pytest.mark.parametrize("words", ["show other", "--help", "--version"])
+def test_a_reader_that_has_seen_enough_is_no_failure(
+    used_shell: Shell, words: str
+) -> None:
     done = subprocess.run(
         [
             "bash",
             "-o",
             "pipefail",
             "-c",
-            f"{sys.executable} -m backstory show other | true",
+            f"{sys.executable} -m backstory {words} | true",
         ],
         env=used_shell.environ,
         cwd=used_shell.home,
@@ -766,6 +839,27 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["settings"], ["status"]])
+def test_an_output_that_is_full_is_told(shell: Shell, words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*BACKSTORY, *words],
+            env=shell.environ,
+            cwd=shell.home,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        10,
+        "backstory: No space left on device\n",
+    )
 
 
 def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
@@ -779,7 +873,7 @@ def test_an_error_cannot_make_a_terminal_do_anything(used_shell: Shell) -> None:
     done = used_shell.run("show", "\x1b[2J\nbackstory: done")
 
     assert done.stderr.splitlines()[0] == (
-        "backstory: no session is called '␛[2J backstory: done'"
+        "backstory: no session has the id '␛[2J backstory: done'"
     )
 
 

@@ -160,7 +160,7 @@ def test_the_status_of_the_samples(shell: Shell) -> None:
 Home:      {shell.kept}
 Sessions:  5 (claude-code 2, codex 1, gemini-cli 1, squidbot 1)
 Messages:  25
-Size:      100 KB
+History:   100 KB
 Index:     30 units, 100 KB
 Vectors:   none of 18 texts yet; 'backstory index --wait' makes them
 Logs:      no language model

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory import Memory
-from tests.builders import SESSION, a_line, append, session_file
+from tests.builders import SESSION, a_line, a_tool_call, append, session_file
 from tests.outputs import OUTPUTS, prepare_outputs
 from tests.samples import all_cases
 from tests.shell import Shell
@@ -187,10 +187,67 @@ def test_warm_ups_are_hidden_and_nothing_else(
 
     shown = own_shell.run("sessions", "--project", "demo")
 
-    said = "Hidden: 1 warm-up session. To list all, add --warm-ups.\n"
+    said = "Hidden: 1 warm-up session. To list it, add --warm-ups.\n"
     assert shown.stderr == (said if is_hidden else "")
     assert ("agent-warm" in shown.stdout) is not is_hidden
     assert list_ids(own_shell, "--project", "demo", "--warm-ups") == ["agent-wa"]
+
+
+def test_what_lists_hidden_warm_ups_lists_those_below_a_session_too(
+    shell: Shell,
+) -> None:
+    said = shell.run("sessions").stderr
+    options = re.findall(r"--[a-z-]+", said)
+
+    listed = json.loads(shell.out("sessions", "--json", *options))
+
+    assert said.startswith("Hidden: 1 warm-up session.")
+    assert sum(each["warm_up"] for each in listed) == 1
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "200"])
+def test_the_title_of_a_subagent_with_a_long_id_is_seen(
+    tmp_path: Path, columns: str
+) -> None:
+    (case,) = [
+        each
+        for each in all_cases()
+        if (each.format, each.name) == ("copilot-cli", "tools-subagent-hooks")
+    ]
+    shell = Shell(case.lay_out(tmp_path), tmp_path / "kept")
+    shell.run("index")
+
+    listed = shell.on_terminal("sessions", "--subagents", COLUMNS=columns)
+
+    assert "subagent: taste the soup" in listed
+
+
+def test_titles_stand_below_each_other_on_a_wide_terminal(own_shell: Shell) -> None:
+    folder = "/home/dev/" + "a-long-name/" * 5 + "end"
+    append(session_file(own_shell.home), a_line("Begin", uuid="u1", cwd=folder))
+    own_shell.out("index")
+
+    head, *rows = own_shell.on_terminal("sessions", COLUMNS="300").splitlines()
+
+    titles = [
+        "Begin",
+        "Opening hours on the start page",
+        "The server must listen on 8080.",
+        "Sort the beds by name.",
+    ]
+    found = [row.index(title) for title in titles for row in rows if title in row]
+    assert found == [head.index("TITLE")] * len(titles)
+
+
+def test_one_changed_line_is_a_line(own_shell: Shell) -> None:
+    edit = {"file_path": "a.txt", "old_string": "", "new_string": "tea"}
+    file = session_file(own_shell.home)
+    append(file, a_tool_call("Edit", edit, uuid="u1", call="c1"))
+    own_shell.out("index")
+
+    shown = own_shell.out("show", SESSION)
+
+    assert shown.splitlines()[-3] == "[1] TOOL CALL  Edit  +1 line │ a.txt"
 
 
 def test_nothing_that_fits_is_told_with_what_would_help(shell: Shell) -> None:

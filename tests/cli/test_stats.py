@@ -165,6 +165,16 @@ def test_the_picture_says_in_words_what_it_shows_and_loads_nothing(
     assert "prefers-color-scheme: dark" in drawn
 
 
+def test_a_picture_for_which_there_is_no_folder_is_told(shell: Shell) -> None:
+    done = shell.run("stats", "--svg", "none/year.svg")
+
+    assert (done.returncode, done.stdout) == (26, "")
+    assert done.stderr.splitlines() == [
+        "backstory: none/year.svg: No such file or directory",
+        "  hint: choose another place, or check its permissions",
+    ]
+
+
 def test_without_conversations_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     shell = Shell(tmp_path / "home", tmp_path / "kept")

@@ -388,10 +388,11 @@ def test_tools_are_named_by_the_calls_of_their_own_session(store: HistoryStore) 
 def test_a_session_has_the_shortest_name_that_is_its_own(store: HistoryStore) -> None:
     ids = ["abcdefgh-1234-1", "abcdefgh-1234-2", "abcdefgh-9999-1", "short", "twice"]
     ids += ["a-parent-of-agents", "a-parent-of-agents/one"]
+    ids += ["a-parent-of-agents/another-of-them", "a-parent-of-agents/another-of-us"]
     store.write(a_batch(*(a_message(session=each) for each in ids)), now=NOW)
     store.write(Batch("other", messages=[a_message(session="twice")]), now=NOW)
 
-    assert store.short_ids(range(1, 10)) == {
+    assert store.short_ids(range(1, 20)) == {
         1: "abcdefgh-1234-1",
         2: "abcdefgh-1234-2",
         3: "abcdefgh-9999",
@@ -399,7 +400,9 @@ def test_a_session_has_the_shortest_name_that_is_its_own(store: HistoryStore) ->
         5: "host/twice",
         6: "a-parent",
         7: "a-parent-of-agents/one",
-        8: "other/twice",
+        8: "a-parent-of-agents/another-of-th",
+        9: "a-parent-of-agents/another-of-us",
+        10: "other/twice",
     }
     assert store.short_ids([]) == {}
 
@@ -444,8 +447,11 @@ def test_no_shorter_name_finds_a_session_alone(
         return top[0].session_id if len(top) == 1 else None
 
     def shortest(number: int, host: str, native_id: str) -> str:
-        lengths = (8, 13, 18) if len(native_id) > 12 else ()
-        names = [native_id[:length] for length in lengths] + [native_id]
+        own = native_id.rfind("/") + 1
+        lengths = (
+            {8, 13, 18, own + 8, own + 13, own + 18} if len(native_id) > 12 else ()
+        )
+        names = [native_id[:length] for length in sorted(lengths)] + [native_id]
         alone = (name for name in names if find_alone(name) == number)
         return next(alone, f"{host}/{native_id}")
 

@@ -1428,3 +1428,20 @@ def test_a_program_that_gives_no_answer_is_told_in_its_words(
 
     assert type(caught.value) is error
     assert str(caught.value) == f"the program '{name}' gave no answer{said}"
+
+
+def test_a_model_of_ollama_is_looked_for_without_a_prompt(server: LlmServer) -> None:
+    missing = Fault(404, b'{"error": "model \'gemma4:e2b\' not found"}')
+
+    with closing(load("ollama", environ={}, url=server.url)) as llm:
+        llm.check()
+        server.faults = [missing]
+        with pytest.raises(ProviderRefused) as caught:
+            llm.check()
+
+    asked = ("/api/show", {"model": "gemma4:e2b"})
+    assert [(each.path, each.body) for each in server.asked] == [asked, asked]
+    assert str(caught.value).endswith("answered 404: model 'gemma4:e2b' not found")
+    assert caught.value.hint == (
+        "run 'ollama pull gemma4:e2b', or set llm.model to one it has"
+    )

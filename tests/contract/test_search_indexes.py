@@ -33,6 +33,7 @@ from backstory.values.units import (
     SessionRef,
     UnitKind,
     first_note_id,
+    session_unit_id,
 )
 from tests.chance import examples
 from tests.contract.indexes import OpenIndex
@@ -107,6 +108,8 @@ def test_sessions_with_tools_and_the_parts_of_turns_are_known(
         8: TurnPart(7, is_step=False),
     }
     assert index.find_sessions_with_tools([]) == frozenset()
+    store_units(index, said(10, UnitKind.OTHER, session=2, position=2))
+    assert index.find_sessions_with_tools(sessions) == {SessionRef(1), SessionRef(2)}
     assert index.find_turn_parts([]) == {}
 
 
@@ -706,30 +709,47 @@ def test_texts_are_found_as_a_plain_search_would(
 
 # -- filters --------------------------------------------------------------------------
 
+_TITLE = session_unit_id(2)
+_FACT, _RULE = first_note_id() + 5, first_note_id() + 6
 _FILTERED = (
     a_unit(1, kind=UnitKind.USER, container=SessionRef(1), said_at=10),
     a_unit(2, kind=UnitKind.ASSISTANT, container=SessionRef(1), said_at=20),
     a_unit(3, kind=UnitKind.OTHER, container=SessionRef(2), said_at=30),
-    a_unit(4, kind=UnitKind.SESSION, container=SessionRef(2), said_at=None),
-    a_unit(5, kind=UnitKind.MEMORY, container=FileRef(1), said_at=20, heading=""),
+    a_unit(_TITLE, kind=UnitKind.SESSION, container=SessionRef(2), said_at=None),
+    a_unit(_FACT, kind=UnitKind.MEMORY, container=FileRef(1), said_at=20, heading=""),
+    a_unit(
+        _RULE, kind=UnitKind.GUIDANCE, container=FileRef(2), said_at=None, heading=""
+    ),
 )
+_ALL_BUT_GUIDANCE = ALL_KINDS - {UnitKind.GUIDANCE}
 
 
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        (ANYTHING, {1, 2, 3, 4, 5}),
+        (ANYTHING, {1, 2, 3, _TITLE, _FACT, _RULE}),
         (UnitFilter(frozenset()), set()),
         (UnitFilter(MESSAGES), {1, 2, 3}),
-        (UnitFilter(frozenset({UnitKind.MEMORY})), {5}),
-        (UnitFilter(ALL_KINDS, said_from=20), {2, 3, 5}),
+        (UnitFilter(frozenset({UnitKind.MEMORY})), {_FACT}),
+        (UnitFilter(ALL_KINDS, said_from=20), {2, 3, _FACT}),
         (UnitFilter(ALL_KINDS, said_before=20), {1}),
         (UnitFilter(ALL_KINDS, said_from=10, said_before=11), {1}),
         (UnitFilter(ALL_KINDS, said_from=30, said_before=10), set()),
-        (UnitFilter(ALL_KINDS, containers=frozenset({SessionRef(2)})), {3, 4}),
+        (UnitFilter(ALL_KINDS, containers=frozenset({SessionRef(2)})), {3, _TITLE}),
         (UnitFilter(ALL_KINDS, containers=frozenset()), set()),
-        (UnitFilter(ALL_KINDS, containers=frozenset({FileRef(1), SessionRef(7)})), {5}),
-        (UnitFilter(ALL_KINDS, without=frozenset({1, 5, 99})), {2, 3, 4}),
+        (
+            UnitFilter(ALL_KINDS, containers=frozenset({FileRef(1), SessionRef(7)})),
+            {_FACT},
+        ),
+        (
+            UnitFilter(ALL_KINDS, without=frozenset({1, _FACT, 99})),
+            {2, 3, _TITLE, _RULE},
+        ),
+        (UnitFilter(_ALL_BUT_GUIDANCE), {1, 2, 3, _TITLE, _FACT}),
+        (
+            UnitFilter(_ALL_BUT_GUIDANCE, without=frozenset({1, _FACT})),
+            {2, 3, _TITLE},
+        ),
     ],
 )
 def test_filters_hold_for_every_way_of_finding(

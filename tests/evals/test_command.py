@@ -215,7 +215,7 @@ BAD_LINES = (
         b'{"question": "a", "text": "b", "asked_at": "soon"}',
         "'asked_at' is 'soon', not a time such as 2026-03-02T09:00:00Z",
     ),
-    (b'{"question": "a", "session": "nobody"}', "no session is called 'nobody'"),
+    (b'{"question": "a", "session": "nobody"}', "no session has the id 'nobody'"),
     (
         b'{"question": "a", "session": "s01", "message": "nothing"}',
         "no message of session s01 is called 'nothing'",

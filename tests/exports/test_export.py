@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import orjson
@@ -92,6 +94,23 @@ def test_the_manifest_has_the_hash_of_every_file(filled: Memory, out: Path) -> N
         name: {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
         for name, raw in files.items()
     }
+
+
+def test_the_list_has_the_newest_day_first_and_each_day_by_name(
+    tmp_path: Path, out: Path
+) -> None:
+    with a_memory(tmp_path) as memory:
+        for title, sent_at in [
+            ("Bolts", NOON),
+            ("Apples", NOON),
+            ("Old", NOON - timedelta(days=60)),
+            ("New", NOON + timedelta(days=1)),
+        ]:
+            memory.record(title, "user", title, sent_at=sent_at)
+        memory.export(out)
+
+    listed = re.findall(r"^- \[(.*?)\]", (out / "README.md").read_text(), re.MULTILINE)
+    assert listed == ["New", "Apples", "Bolts", "Old"]
 
 
 def test_only_its_owner_may_read_it(filled: Memory, out: Path) -> None:

@@ -139,6 +139,12 @@ def test_a_memory_is_given_once_in_a_session(hooks: Hooks) -> None:
     assert ask(hooks, session="s2") == REMINDER
 
 
+def test_sessions_without_a_name_are_not_taken_for_one(hooks: Hooks) -> None:
+    hooks.answer("before-compaction", "claude-code", {"cwd": PROJECT})
+
+    assert [ask(hooks, session="") for _ in range(2)] == [REMINDER, REMINDER]
+
+
 @pytest.mark.parametrize(
     "prompt", ["run the tests", "ok, continue", "", "   ", "quantum chromodynamics"]
 )

@@ -610,17 +610,25 @@ def test_many_hooks_and_servers_at_once(memory: Memory, tmp_path: Path) -> None:
 
 def test_a_server_knows_the_session_of_its_program(hooks: Hooks) -> None:
     payload = {"session_id": "s1", "cwd": PROJECT, "transcript_path": "/t.jsonl"}
-    hooks.run("session-start", "--host", "gemini", payload=payload)
+    left = payload | {"session_id": "s0"}
 
-    child = subprocess.Popen(["sleep", "1000"])
-    found = find_live_session(str(hooks.home), hooks.environ, pid=child.pid)
-    child.kill()
-    child.wait()
+    # Stands in for the server, a child of the program as the hooks are.
+    with subprocess.Popen(["sleep", "1000"]) as child:
 
-    assert found == LiveSession("gemini-cli", "s1", "/t.jsonl", PROJECT)
-    assert find_live_session("/other", hooks.environ) is None
-    hooks.run("session-end", "--host", "gemini", payload=payload)
-    assert find_live_session(str(hooks.home), hooks.environ) is None
+        def find(home: str = str(hooks.home)) -> LiveSession | None:
+            return find_live_session(home, hooks.environ, pid=child.pid)
+
+        hooks.run("session-start", "--host", "gemini", payload=payload)
+        found = [find(), find("/other")]
+        # Its hook may come after that of the session that was begun instead.
+        hooks.run("session-end", "--host", "gemini", payload=left)
+        found.append(find())
+        hooks.run("session-end", "--host", "gemini", payload=payload)
+        found.append(find())
+        child.kill()
+
+    known = LiveSession("gemini-cli", "s1", "/t.jsonl", PROJECT)
+    assert found == [known, None, known, None]
 
 
 def test_the_worker_reads_and_marks_what_ended(tmp_path: Path, home: Path) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ def test_a_working_installation_is_well(shell: Shell, tmp_path: Path) -> None:
             "language model": (
                 "note",
                 "none: no daily logs are written",
-                "backstory settings set llm.name MODEL",
+                "backstory settings set llm.name claude (or another)",
             ),
         },
     )
@@ -109,7 +111,7 @@ def test_what_is_missing_broken_or_open_to_others_is_found(
         "Codex": (
             "problem",
             f"{shell.home / '.codex/hooks.json'}:1:2: expected a name in double quotes",
-            "nothing was changed there; correct it, then run the command again",
+            "correct it there, then: backstory install codex",
         ),
         "Gemini CLI": (
             "problem",
@@ -187,6 +189,192 @@ def test_an_embedder_that_does_not_answer_is_a_problem(
     assert (done.returncode, found["mark"]) == (3, "problem")
     assert found["text"] == (
         "ollama does not work: the embedder 'ollama' at 127.0.0.1:1 cannot be reached"
+    )
+
+
+LLM_CASES = {
+    "a program that is not there": (
+        {"LLM_NAME": "claude"},
+        "problem",
+        "no daily logs: the program 'claude' is not on the PATH",
+        "install it, or set llm.name to another model",
+    ),
+    "a server that is not running": (
+        {"LLM_NAME": "ollama", "LLM_URL": "http://127.0.0.1:1"},
+        "problem",
+        "no daily logs: the language model 'ollama' at 127.0.0.1:1 cannot be reached",
+        "start Ollama, or set llm.url to where it runs",
+    ),
+    "a provider without a key": (
+        {"LLM_NAME": "anthropic"},
+        "problem",
+        "no daily logs: the language model 'anthropic' needs a key for "
+        "api.anthropic.com",
+        "set llm.key, or llm.url to a server that needs none",
+    ),
+    "nothing that is set up": (
+        {"LLM_NAME": "auto"},
+        "note",
+        "none: no daily logs are written",
+        "backstory settings set llm.name claude (or another)",
+    ),
+    "a server that may have it": (
+        {"LLM_NAME": "openai", "LLM_URL": "http://127.0.0.1:1", "LLM_MODEL": "m"},
+        "ok",
+        "openai m, not asked anything",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("variables", "mark", "text", "fix"), LLM_CASES.values(), ids=LLM_CASES
+)
+def test_it_says_whether_the_language_model_is_there(
+    shell: Shell,
+    tmp_path: Path,
+    variables: dict[str, str],
+    mark: str,
+    text: str,
+    fix: str,
+) -> None:
+    chosen = {f"BACKSTORY_{name}": value for name, value in variables.items()}
+
+    done = shell.run("doctor", "--json", PATH=str(tmp_path), **chosen)
+
+    (found,) = [
+        each
+        for each in json.loads(done.stdout)["findings"]
+        if each["about"] == "language model"
+    ]
+    assert (found["mark"], found["text"], found["fix"]) == (mark, text, fix)
+
+
+SWITCHES = {
+    "claude-code": (
+        ".claude/settings.json",
+        lambda text: text.replace("{", '{"disableAllHooks": true,', 1),
+        "its hooks are switched off by 'disableAllHooks' in ~/.claude/settings.json",
+        "set 'disableAllHooks' to false there",
+    ),
+    "codex": (
+        ".codex/config.toml",
+        lambda text: f"[features]\nhooks = false\n{text}",
+        "its hooks are switched off by 'features.hooks' in ~/.codex/config.toml",
+        "set 'features.hooks' to true there",
+    ),
+    "codex, server": (
+        ".codex/config.toml",
+        lambda text: f"{text}enabled = false\n",
+        "our server is switched off by 'mcp_servers.backstory.enabled' in "
+        "~/.codex/config.toml",
+        "set 'mcp_servers.backstory.enabled' to true there",
+    ),
+    "gemini": (
+        ".gemini/settings.json",
+        lambda text: text.replace("{", '{"hooksConfig": {"enabled": false},', 1),
+        "its hooks are switched off by 'hooksConfig.enabled' in "
+        "~/.gemini/settings.json",
+        "set 'hooksConfig.enabled' to true there",
+    ),
+    "opencode": (
+        ".config/opencode/opencode.json",
+        lambda text: text.replace('"enabled": true', '"enabled": false'),
+        "our server is switched off by 'mcp.backstory.enabled' in "
+        "~/.config/opencode/opencode.json",
+        "set 'mcp.backstory.enabled' to true there",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "switch_off", "text", "fix"),
+    [(name.partition(",")[0], *case) for name, case in SWITCHES.items()],
+    ids=SWITCHES,
+)
+def test_what_a_user_has_switched_off_in_a_program_is_a_problem(
+    shell: Shell,
+    tmp_path: Path,
+    name: str,
+    file: str,
+    switch_off: Callable[[str], str],
+    text: str,
+    fix: str,
+) -> None:
+    row = get_host_row(name)
+    shell.run("install", name, PATH=str(tmp_path))
+    _, before = findings(shell, tmp_path)
+    path = shell.home / file
+    path.write_text(switch_off(path.read_text()))
+
+    code, after = findings(shell, tmp_path)
+
+    assert before[row.title] == ("ok", "connected", "")
+    assert (code, after[row.title]) == (3, ("problem", f"connected, but {text}", fix))
+
+
+def test_hooks_that_codex_was_not_told_to_trust_are_noted(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.run("install", "codex", PATH=str(tmp_path))
+    codex = shell.home / ".codex"
+
+    _, before = findings(shell, tmp_path)
+    with (codex / "config.toml").open("a") as file:
+        for event in ("session_start", "user_prompt_submit", "pre_compact"):
+            file.write(f'[hooks.state."{codex}/hooks.json:{event}:0:0"]\n')
+            file.write('trusted_hash = "sha256:0"\n')
+    _, meanwhile = findings(shell, tmp_path)
+    with (codex / "config.toml").open("a") as file:
+        file.write(f'[hooks.state."{codex}/hooks.json:session_end:0:0"]\n')
+    _, after = findings(shell, tmp_path)
+
+    expected = (
+        "note",
+        "not run before you have approved them there",
+        "start codex, and choose to trust them",
+    )
+    assert before["Codex"] == after["Codex"] == ("ok", "connected", "")
+    assert (before["Codex hooks"], meanwhile["Codex hooks"]) == (expected, expected)
+    assert "Codex hooks" not in after
+
+
+def test_a_memory_that_is_no_text_is_a_problem(shell: Shell, tmp_path: Path) -> None:
+    shell.run("index")
+    memory = shell.kept / "memory/MEMORY.md"
+    memory.parent.mkdir(mode=0o700, exist_ok=True)
+    memory.write_bytes(b"\xff\xfe")
+
+    code, found = findings(shell, tmp_path)
+
+    assert (code, found["MEMORY.md"]) == (
+        3,
+        (
+            "problem",
+            f"{memory}: byte 0 is not UTF-8",
+            "save the file as UTF-8 in your editor; nothing was changed",
+        ),
+    )
+
+
+def test_a_home_that_is_a_file_is_a_problem(shell: Shell, tmp_path: Path) -> None:
+    variables = {"PATH": str(tmp_path), "BACKSTORY_HOME": ""}
+    kept = shell.home / ".local/share/backstory"
+    shell.run("install", "cursor", **variables)
+    shutil.rmtree(kept)
+    kept.write_text("")
+
+    done = shell.run("doctor", "--json", **variables)
+
+    found = {each["about"]: each for each in json.loads(done.stdout)["findings"]}
+    assert found["home"] == {
+        "mark": "problem",
+        "about": "home",
+        "text": "~/.local/share/backstory is not a folder",
+        "fix": "move it away, then: backstory index",
+    }
+    assert found["MCP server"]["text"] == (
+        f"it does not list its tools (backstory: {kept}: File exists)"
     )
 
 

@@ -288,6 +288,35 @@ def test_installing_twice_is_the_same_as_once(
     assert everything(shell.home) == once
 
 
+def test_what_the_user_has_set_in_our_parts_stays(shell: Shell, path: str) -> None:
+    run(shell, path, "install", "claude-code", "codex", "gemini")
+    codex = shell.home / ".codex/config.toml"
+    with codex.open("a") as file:
+        file.write("required = true\n")
+    claude = shell.home / ".claude.json"
+    state = json.loads(claude.read_text())
+    state["mcpServers"]["backstory"]["env"]["LANG"] = "C"
+    claude.write_text(json.dumps(state))
+    gemini = shell.home / ".gemini/settings.json"
+    settings = json.loads(gemini.read_text())
+    settings["mcpServers"]["backstory"]["timeout"] = 5000
+    settings["hooks"]["SessionStart"][0]["hooks"][0]["timeout"] = 3000
+    gemini.write_text(json.dumps(settings))
+    mine = everything(shell.home)
+
+    done = run(shell, path, "install", "claude-code", "codex", "gemini")
+    doctor = run(shell, path, "doctor", "--json")
+    kept = everything(shell.home)
+
+    assert done.stdout.count("  already installed\n") == 3
+    assert kept == mine
+    found = {
+        each["about"]: each["text"] for each in json.loads(doctor.stdout)["findings"]
+    }
+    titles = ("Claude Code", "Codex", "Gemini CLI")
+    assert [found[title] for title in titles] == ["connected"] * 3
+
+
 def test_all_at_once_come_and_go_without_a_trace(shell: Shell, path: str) -> None:
     write_files(shell.home, USER_FILES["usual"])
     before = everything(shell.home)
@@ -414,6 +443,25 @@ def test_links_and_permissions_stay(shell: Shell, path: str, tmp_path: Path) -> 
 
     assert during == (True, 0o604, True)
     assert (link.is_symlink(), real.read_text()) == (True, "{}")
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_stays(shell: Shell, path: str) -> None:
+    target = shell.home / "dotfiles/gemini.json"
+    target.parent.mkdir()
+    link = shell.home / ".gemini/settings.json"
+    link.parent.mkdir()
+    link.symlink_to(target)
+
+    run(shell, path, "install", "gemini")
+    during = "backstory" in target.read_text()
+    run(shell, path, "uninstall")
+
+    assert during
+    assert (link.is_symlink(), link.readlink(), target.exists()) == (
+        True,
+        target,
+        False,
+    )
 
 
 def test_a_project_has_files_of_its_own(shell: Shell, path: str) -> None:
@@ -740,6 +788,27 @@ def test_the_model_and_its_budget_are_set_by_options(shell: Shell, path: str) ->
     assert tomllib.loads(config.read_text()) == {
         "llm": {"name": "ollama", "daily_tokens": 9000}
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "left"),
+    [
+        (
+            "codex",
+            [
+                "No daily logs can be written yet: the program 'codex' is not on the "
+                "PATH; install it, or set llm.name to another model."
+            ],
+        ),
+        ("none", []),
+    ],
+)
+def test_a_model_that_is_not_there_is_left_to_do(
+    shell: Shell, path: str, model: str, left: list[str]
+) -> None:
+    done = run(shell, path, "install", "cursor", "--json", "--logs", model)
+
+    assert json.loads(done.stdout)["approve"] == left
 
 
 def test_without_a_terminal_no_model_is_chosen(shell: Shell, path: str) -> None:

@@ -111,7 +111,7 @@ def test_a_long_note_is_cut(memory: Memory) -> None:
     {
         "an unknown session": (
             "backstory://session/zebra",
-            "No session is called 'zebra'. "
+            "No session has the id 'zebra'. "
             "The ids are in the results of search_history.",
         ),
         "a wrong argument": (

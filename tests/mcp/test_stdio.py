@@ -225,3 +225,14 @@ def test_an_unknown_host_is_refused_with_the_nearest(shell: Shell) -> None:
         "backstory: no agent program is called 'claude-cod'\n"
         "  hint: did you mean 'claude-code'?\n",
     )
+
+
+def test_a_person_who_starts_it_is_told_what_it_waits_for(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path / "kept")
+
+    said = shell.on_terminal("mcp", typed="\x04")
+
+    assert said.replace("\r\n", "\n").endswith(
+        "Waiting for an agent program to speak MCP; they start this command by "
+        "themselves.\nPress Ctrl-C to end.\n"
+    )

@@ -87,7 +87,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "read_session",
         {"session": "zebra"},
         "not_found",
-        "No session is called 'zebra'. The ids are in the results of search_history.",
+        "No session has the id 'zebra'. The ids are in the results of search_history.",
     ),
     "too long": (
         "save_memory",

@@ -189,9 +189,22 @@ def test_one_long_id_moves_its_own_row_only() -> None:
     )
 
     assert [line.partition("claude-code")[2] for line in lines[1:]] == [
-        "  5d0c                         2  ~/demo   Mend the parser",
+        "  5d0c         2  ~/demo   Mend the parser",
         "  5d0c1c53-8a57/c6384fe5-bd58         2  ~/demo     subagent: Look it up",
     ]
+
+
+@pytest.mark.parametrize("width", range(30, 56))
+def test_what_stands_below_a_title_breaks_between_facts(width: int) -> None:
+    listed = render_sessions(
+        [ListedConversation(SESSION)], names={1: "5d0c"}, home=HOME, width=width
+    )
+
+    _title, *below = listed
+    facts = [fact for line in below for fact in line.strip().split(" · ")]
+    assert [line for line in below if cell_len(line) > width] == []
+    assert facts[0].removeprefix("~/") == "demo"
+    assert facts[1:] == ["2026-02-21 09:05", "claude-code", "2 messages"]
 
 
 def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None:
@@ -434,7 +447,7 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Home:      ~/store",
         "Sessions:  3 (codex 1, pi 2)",
         "Messages:  4,000",
-        "Size:      12 KB",
+        "History:   12 KB",
         "Index:     5,000 units, 7.0 MB, not up to date",
         "Vectors:   2,900 of 3,000 texts (ollama); the rest are made in the background",
         "Logs:      openai small, 1 session to be summarized, "

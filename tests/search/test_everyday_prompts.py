@@ -1,6 +1,6 @@
 """Everyday prompts over a few weeks of work: which are given which memories."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -386,7 +386,23 @@ def test_a_mere_step_is_not_shown(
     assert (PLAN in shown) is helps
 
 
-def test_a_question_is_shown_without_what_was_about_to_be_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "steps",
+    [
+        LOST[1:3],
+        [
+            ("tool_call", "{}"),
+            (
+                "assistant",
+                "Now replace the old timetable of winter in the page with the times of "
+                "the corrected file, and update the links to Moskenes and Reine:",
+            ),
+        ],
+    ],
+)
+def test_a_question_is_shown_without_what_was_about_to_be_done(
+    tmp_path: Path, steps: Sequence[tuple[str, str]]
+) -> None:
     question = (
         "The ferry from Bodø to Moskenes does not sail on Saturdays in winter, but our "
         "timetable page offers it; the operator sent a corrected file on Monday."
@@ -394,7 +410,7 @@ def test_a_question_is_shown_without_what_was_about_to_be_done(tmp_path: Path) -
     settings = ("embedder.name=none",)
     with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
         fill(memory)
-        for role, text in (("user", question), *LOST[1:3]):
+        for role, text in (("user", question), *steps):
             memory.record("ferries", role, text, sent_at=NOW, project=TRIPS)
 
         context = memory.context(
@@ -403,6 +419,27 @@ def test_a_question_is_shown_without_what_was_about_to_be_done(tmp_path: Path) -
 
     assert f"User: {question}" in context.text
     assert "Agent:" not in context.text
+
+
+def test_most_of_a_long_answer_is_shown_beside_its_question(tmp_path: Path) -> None:
+    question = "Which ferries from Bodø to Moskenes sail on Saturdays in winter?"
+    facts = [
+        f"On Saturday {day} of winter, ferry F{day * 37} sails." for day in range(40)
+    ]
+    answer = " ".join(facts)
+    settings = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        fill(memory)
+        for role, text in (("user", question), ("assistant", answer)):
+            memory.record("ferries", role, text, sent_at=NOW, project=TRIPS)
+
+        context = memory.context(
+            "does the ferry from Bodø to Moskenes sail in winter?", project=TRIPS
+        )
+
+    shown = context.text.partition("Agent: ")[2].partition("\n")[0]
+    assert 700 < len(shown) <= 800
+    assert shown[:-20] in answer
 
 
 REPLACED = (
@@ -441,11 +478,11 @@ REPLACING = (
         ),
         (
             "is the webhook queue in Kafka or Postgres?",
-            [REPLACING[0][1], REPLACED[3][1]],
+            [REPLACING[0][1], REPLACED[0][1]],
         ),
         (
             "what was the webhook queue before, Kafka or Postgres?",
-            [REPLACED[3][1], REPLACING[0][1]],
+            [REPLACED[0][1], REPLACING[0][1]],
         ),
     ],
 )

@@ -700,6 +700,22 @@ def test_the_newest_episodes_are_never_lost(tmp_path: Path) -> None:
     assert with_days[-1].before is not None
 
 
+def test_of_many_with_the_text_an_old_one_is_an_exact_match_as_well(
+    tmp_path: Path,
+) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.record("old", "user", "zebra", sent_at=at("2026-02-01"))
+        for number in range(220):
+            others = " ".join(f"{place}of{number}" for place in range(90))
+            memory.record("new", "user", f"zebra {others}", sent_at=at("2026-02-25"))
+
+        hits = memory.search("zebra", limit=50).hits
+
+    exact = {hit.text: hit.part("exact") for hit in hits}
+    assert exact["zebra"] == 1
+    assert set(exact.values()) == {1}
+
+
 def test_where_the_phrase_is_nowhere_all_its_words_are_looked_for(used: Memory) -> None:
     episodes = used.episodes("sushi good").episodes
 

@@ -51,6 +51,8 @@ def a_hit(
         (a_hit(project=None), True),
         # Near, but with no rare words; rare words, but far.
         (a_hit(rarity=0.1), False),
+        (a_hit(cosine=0.55, rarity=0.5), False),
+        (a_hit(cosine=0.65, rarity=0.5), True),
         (a_hit(cosine=0.2), False),
         # A long message is far as a whole, and near by one of its passages.
         (a_hit(cosine=0.28, passage=0.6), True),
@@ -100,10 +102,19 @@ def test_an_answer_counts_with_a_short_question_of_the_same_project(
 
 
 def test_the_best_come_first_and_much_worse_ones_are_left_out() -> None:
-    best, good, poor = a_hit(cosine=0.6), a_hit(cosine=0.55), a_hit(cosine=0.53)
+    best, good, poor = a_hit(cosine=0.6), a_hit(cosine=0.5), a_hit(cosine=0.38)
 
     assert choose_worthy([poor, good, best], SHOP) == [best, good]
     assert choose_worthy([poor], SHOP) == [poor]
+
+
+def test_what_a_search_ranks_high_helps_as_much_as_what_is_near_by_itself() -> None:
+    near = a_hit(cosine=0.8)
+    first = replace(a_hit(cosine=0.4), score=0.6)
+    third = replace(a_hit(cosine=0.6), score=0.5)
+    poor = replace(a_hit(cosine=0.4), score=0.3)
+
+    assert choose_worthy([first, third, near, poor], SHOP) == [near, first, third]
 
 
 def test_on_a_day_that_the_prompt_names_whatever_answers_is_wanted() -> None:

@@ -234,7 +234,7 @@ def test_a_page_holds_what_fits_nearest_first(tmp_path: Path) -> None:
         ),
         (
             {"session": "zyzzyva"},
-            "No session is called 'zyzzyva'. The ids are in the results of "
+            "No session has the id 'zyzzyva'. The ids are in the results of "
             "search_history.",
             "not_found",
         ),

@@ -182,7 +182,7 @@ def test_files_beside_the_static_ones_are_not_served(page: Page) -> None:
 def test_an_error_says_what_happened_and_what_to_do(page: Page) -> None:
     unknown = read_page(page.get("/session/claude-code/none").text)
 
-    assert "no session is called 'claude-code/none'" in unknown.text
+    assert "no session has the id 'claude-code/none'" in unknown.text
 
 
 def test_the_command_prints_a_link_that_works_and_ends_with_ctrl_c(

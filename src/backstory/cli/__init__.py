@@ -23,7 +23,7 @@ def main() -> None:
         _open_closed_streams()
         if sys.argv[1:] == ["--version"]:
             # Scripts ask for it often; the command line takes longer to load.
-            print_version()
+            _print_version_alone()
             return
         # Here, so that an interrupt while it loads is caught too.
         from backstory.cli.quick_imports import load_quickly
@@ -35,6 +35,20 @@ def main() -> None:
         end_process(run())
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def _print_version_alone() -> None:
+    """Print the version with nothing loaded that tells of failures."""
+    try:
+        print_version()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough: not a failure.
+        os._exit(0)
+    except OSError as exc:
+        sys.stderr.write(f"backstory: {exc.strerror}\n")
+        # A normal exit would try to write it once more.
+        os._exit(10)
 
 
 def print_version() -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -91,24 +91,56 @@ COMMANDS = dict(
 # What other programs call it, where click would suggest nothing, or the wrong thing.
 _OTHER_NAMES = {
     "add": "memory add",
+    "ask": "search",
+    "backup": "export",
+    "browse": "web",
+    "cat": "show",
     "config": "settings",
+    "connect": "install",
+    "conversations": "sessions",
     "delete": "forget",
     "find": "search",
+    "grep": "search",
     "history": "sessions",
+    "info": "status",
     "init": "install",
     "list": "sessions",
     "ls": "sessions",
+    "note": "memory add",
+    "notes": "memory",
     "open": "show",
+    "query": "search",
     "read": "show",
+    "recall": "search",
+    "refresh": "index",
     "remember": "memory add",
     "remove": "forget",
+    "restore": "import",
     "rm": "forget",
+    "scan": "index",
+    "set": "settings set",
     "setup": "install",
     "sync": "index",
     "ui": "web",
     "update": "index",
     "version": "--version",
     "view": "show",
+    "watch": "index --watch",
+    "memory cat": "memory show",
+    "memory delete": "memory forget",
+    "memory list": "memory show",
+    "memory ls": "memory show",
+    "memory remove": "memory forget",
+    "memory rm": "memory forget",
+    "settings delete": "settings unset",
+    "settings edit": "settings set",
+    "settings list": "settings",
+    "settings ls": "settings",
+    "settings path": "settings",
+    "settings remove": "settings unset",
+    "settings reset": "settings unset",
+    "settings rm": "settings unset",
+    "settings show": "settings",
 }
 # What is left when a command that takes long is interrupted, and how to go on.
 _WHEN_STOPPED = {
@@ -232,6 +264,14 @@ class Group(click.Group):
         with formatter.section(title):
             formatter.write_dl(rows)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        below = [] if ctx.parent is None else [str(ctx.info_name)]
+        if known := _OTHER_NAMES.get(" ".join([*below, args[0]])):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{known}'?")
+        return super().resolve_command(ctx, args)
+
 
 class Commands(Group):
     """The group that turns errors and interrupts into messages and exit codes."""
@@ -255,14 +295,17 @@ class Commands(Group):
         if args[:1] == ["help"]:
             # As git, gh and others understand it.
             args = [*args[1:], "--help"]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            # As below; this is where the help of all commands is printed.
+            _leave_reader()
+            ctx.exit(0)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if known := _OTHER_NAMES.get(args[0]):
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{known}'?")
-        if args[0] not in COMMANDS:
+        if args[0] not in COMMANDS and args[0] not in _OTHER_NAMES:
             # Of those it knows, click suggests the nearest.
             for name in COMMANDS:
                 self.get_command(ctx, name)
@@ -283,13 +326,24 @@ class Commands(Group):
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output, such as head, has seen enough: not a failure.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _leave_reader()
             ctx.exit(0)
         except (OSError, UnicodeError) as exc:
             # The output cannot be written, or an argument is not valid text.
-            logger.debug("%s", exc, exc_info=True)
-            _echo_error(f"backstory: {exc}")
-            ctx.exit(BackstoryError.exit_code)
+            ctx.exit(_tell_failure(exc))
+
+
+def _leave_reader() -> None:
+    """Write what is left of the output nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell_failure(exc: OSError | UnicodeError) -> int:
+    """Say what the system could not do, without its number; the exit code."""
+    logger.debug("%s", exc, exc_info=True)
+    reason = exc.strerror if isinstance(exc, OSError) and not exc.filename else None
+    _echo_error(f"backstory: {reason or exc}")
+    return BackstoryError.exit_code
 
 
 def _end_line() -> None:
@@ -366,6 +420,9 @@ def run(app: App | None = None) -> int:
     except SystemExit as exc:
         # A command found nothing, or had to skip something.
         return exc.code if isinstance(exc.code, int) else 0
+    except OSError as exc:
+        # The help of all commands cannot be written.
+        return _tell_failure(exc)
     return code or 0
 
 
@@ -392,8 +449,15 @@ def end_process(code: int) -> NoReturn:
     would also free every object, which takes 25 ms and is of no use. All memories are
     closed by now.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as exc:
+        # Usually it was told already, when it was printed.
+        code = code or _tell_failure(exc)
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)
 
 

@@ -185,5 +185,5 @@ def _report(
 
 
 def _write(path: Path, content: bytes) -> None:
-    with storing(path):
+    with storing(path, is_named=True):
         path.write_bytes(content)

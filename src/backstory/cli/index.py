@@ -18,6 +18,7 @@ from backstory.cli.app import (
 from backstory.cli.parameters import HOST, PATH
 from backstory.cli.push import ContinuousPush
 from backstory.errors import StoreUnreachable
+from backstory.ingest.hosts import HOSTS
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
 from backstory.render.people.forgetting import render_forgetting
@@ -68,8 +69,12 @@ def index(
     """
     app: App = ctx.obj
     if ctx.args:
-        words = shlex.join(["backstory", "index", "--path", ctx.args[0]])
-        raise click.UsageError(f"To read only some file or folder: {words}")
+        given = ctx.args[0]
+        is_host = any(given == each.name for each in HOSTS)
+        what = "agent program" if is_host else "file or folder"
+        option = "--host" if is_host else "--path"
+        words = shlex.join(["backstory", "index", option, given])
+        raise click.UsageError(f"To read only some {what}: {words}")
     if watch:
         _watch(app, host, path, as_json)
         return

@@ -10,7 +10,7 @@ import click
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.cli.parameters import INSTALLABLE, Number
-from backstory.errors import ConfigError
+from backstory.errors import BackstoryError, ConfigError
 from backstory.install.doctor import Mark, examine, examine_models
 from backstory.install.hosts import HOST_ROWS, get_host_row
 from backstory.install.hosts.base import HostRow
@@ -25,7 +25,7 @@ from backstory.install.report import (
     suggest_first,
 )
 from backstory.install.setup import Setup
-from backstory.options import try_embedder
+from backstory.options import check_llm, try_embedder
 from backstory.render.objects import report_object, to_json
 from backstory.render.people.reports import render_report
 from backstory.settings import SETTINGS, change_setting, load_settings
@@ -157,7 +157,7 @@ def doctor(app: App, as_json: bool) -> None:
     found += examine_models(
         app.settings.text("embedder.name"),
         lambda: try_embedder(app.settings, app.machine),
-        app.settings.text("llm.name"),
+        lambda: check_llm(app.settings, app.machine),
     )
     if as_json:
         click.echo(to_json({"findings": [to_builtins(each) for each in found]}))
@@ -300,8 +300,18 @@ def _print_installed(
     took_s = time.monotonic() - started
     index = app.memory.status().index
     echo_lines(render_report(read, home=app.user_home, took_s=took_s, index=index))
-    left = setup.iter_left_to_do(connected)
+    left = _list_left_to_do(app, setup, connected)
     echo_lines(render_next(left, suggest_first(app.memory, connected)))
+
+
+def _list_left_to_do(app: App, setup: Setup, connected: Sequence[HostRow]) -> list[str]:
+    """What the user has to do, so that programs start us and logs are written."""
+    left = list(setup.iter_left_to_do(connected))
+    try:
+        check_llm(app.settings, app.machine)
+    except BackstoryError as exc:
+        left.append(f"No daily logs can be written yet: {exc}; {exc.hint}.")
+    return left
 
 
 def _print_installed_json(
@@ -313,6 +323,6 @@ def _print_installed_json(
     }
     if connected and not is_dry_run:
         made["read"] = report_object(app.memory.index())
-        made["approve"] = list(setup.iter_left_to_do(connected))
+        made["approve"] = _list_left_to_do(app, setup, connected)
         made["try"] = suggest_first(app.memory, connected)
     click.echo(to_json(made))

@@ -1,6 +1,7 @@
 """mcp: serve the memory to agent programs over the Model Context Protocol."""
 
 import gc
+import sys
 
 import click
 
@@ -60,4 +61,10 @@ def mcp(app: App, host: str | None, is_http: bool, port: int | None) -> None:
             tell=lambda line: click.echo(line, err=True),
         )
     else:
+        if sys.stdin.isatty():
+            click.echo(
+                "Waiting for an agent program to speak MCP; they start this command by "
+                "themselves.\nPress Ctrl-C to end.",
+                err=True,
+            )
         serve_host(app.memory, name, started_at=app.clock())

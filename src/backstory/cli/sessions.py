@@ -124,16 +124,22 @@ def sessions(
         _say_what_is_lost(app)
     if listing.hidden and not as_json:
         hidden = render_count(listing.hidden, "warm-up session")
-        click.echo(f"Hidden: {hidden}. To list all, add --warm-ups.", err=True)
+        them = "it" if listing.hidden == 1 else "them"
+        options = " ".join(listing.to_list_hidden)
+        click.echo(f"Hidden: {hidden}. To list {them}, add {options}.", err=True)
 
 
 class _Listing(FrozenStruct):
-    """What is listed, which of all sessions are warm-ups, and how many are hidden."""
+    """What is listed, which of all sessions are warm-ups, and how many are hidden.
+
+    ``to_list_hidden`` are the options that list those, too.
+    """
 
     listed: tuple[ListedConversation, ...]
     shown: tuple[Session, ...]
     warm_ups: set[int]
     hidden: int
+    to_list_hidden: tuple[str, ...]
 
 
 def _list(
@@ -154,11 +160,15 @@ def _list(
     # Subagents are listed with their parent wherever and whenever they ran.
     nested = {each.session.session_id: each for each in nest(everything)}
     listed = [nested.get(each.session.session_id, each) for each in nest(found)]
+    hidden = [s for s in found if s.session_id in warm_ups and not with_warm_ups]
+    own_rows = {each.session.session_id for each in nest_subagents(found)}
+    has_nested = any(each.session_id not in own_rows for each in hidden)
     return _Listing(
         tuple(listed[:limit]),
         tuple(_iter_shown(listed[:limit], with_subagents)),
         warm_ups,
-        0 if with_warm_ups else sum(each.session_id in warm_ups for each in found),
+        len(hidden),
+        ("--warm-ups", *(["--subagents"] if has_nested and not with_subagents else [])),
     )
 
 

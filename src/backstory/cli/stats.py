@@ -106,7 +106,7 @@ def _write(path: Path, picture: str) -> None:
     if str(path) == "-":
         click.echo(picture, nl=False)
         return
-    with storing(path):
+    with storing(path, is_named=True):
         path.write_bytes(picture.encode())
     click.echo(f"Wrote {path}.", err=True)
 

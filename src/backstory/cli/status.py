@@ -1,5 +1,7 @@
 """status, settings: the state of a home, and how it is configured."""
 
+import shlex
+
 import click
 
 from backstory.cli.app import App, Group, commands, echo_lines, terminal_width
@@ -13,7 +15,13 @@ from backstory.render.people.reports import (
     render_status,
     render_value,
 )
-from backstory.settings import change_setting, get_setting, read_settings, unset_setting
+from backstory.settings import (
+    SETTINGS,
+    change_setting,
+    get_setting,
+    read_settings,
+    unset_setting,
+)
 from backstory.system.machine import find_home, find_user_file
 from backstory.text.escape import neutralize
 
@@ -34,7 +42,20 @@ def status(app: App, as_json: bool) -> None:
         echo_lines(lines)
 
 
-@commands.group(cls=Group, invoke_without_command=True)
+class _Settings(Group):
+    """The group of settings, which tells what to type for the name of one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if any(name == setting.name for setting in SETTINGS):
+            words = shlex.join(["get" if len(args) == 1 else "set", *args])
+            ctx.fail(f"No such command '{name}'. Did you mean 'settings {words}'?")
+        return super().resolve_command(ctx, args)
+
+
+@commands.group(cls=_Settings, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @no_pager_option
 @click.pass_context

@@ -109,7 +109,7 @@ class FolderTarget:
         self._new = path / _NEW_NAME.format(os.getpid())
         self._hashes: dict[str, str] = {}
         self.written = self.unchanged = self.deleted = 0
-        with storing(path):
+        with storing(path, is_named=True):
             self.previous = self._read_manifest()
             if self.previous is None:
                 self._check_empty()
@@ -188,7 +188,7 @@ class FolderTarget:
         return path
 
     def begin(self, started: Manifest) -> None:
-        with storing(self._path):
+        with storing(self._path, is_named=True):
             make_private_folders(self._path)
             for left in self._path.glob(_NEW_NAME.format("*")):
                 left.unlink()
@@ -210,7 +210,7 @@ class FolderTarget:
 
     def write(self, name: str, pieces: Iterable[bytes]) -> FileEntry:
         path = self._path_of(name)
-        with storing(path):
+        with storing(path, is_named=True):
             with _create(self._new) as file:
                 entry = _copy(pieces, file)
             if self._hashes.get(name) == entry.sha256:
@@ -223,7 +223,7 @@ class FolderTarget:
         return entry
 
     def finish(self, manifest: Manifest) -> None:
-        with storing(self._path):
+        with storing(self._path, is_named=True):
             owned = self.previous.files if self.previous else {}
             for name in sorted(owned.keys() - manifest.files.keys()):
                 self._delete(name)
@@ -310,7 +310,7 @@ class ZipTarget:
         return False
 
     def begin(self, started: Manifest) -> None:
-        with storing(self._path):
+        with storing(self._path, is_named=True):
             make_private_folders(self._path.parent)
             self._file = _create(self._new)
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED)
@@ -320,7 +320,10 @@ class ZipTarget:
         info = zipfile.ZipInfo(name, _ZIP_TIME)
         info.compress_type = zipfile.ZIP_DEFLATED
         info.external_attr = (stat.S_IFREG | 0o600) << 16
-        with storing(self._path), self._zip.open(info, "w", force_zip64=True) as entry:
+        with (
+            storing(self._path, is_named=True),
+            self._zip.open(info, "w", force_zip64=True) as entry,
+        ):
             self.written += 1
             return _copy(pieces, entry)
 
@@ -329,7 +332,7 @@ class ZipTarget:
         assert self._file is not None
         self.write(MANIFEST_NAME, [write_manifest(manifest)])
         self.written -= 1
-        with storing(self._path):
+        with storing(self._path, is_named=True):
             self._zip.close()
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -115,7 +115,7 @@ def _announce(
 
     try:
         if call.event == SESSION_END:
-            forget_live_session(home, environ)
+            forget_live_session(home, environ, call.session_id)
         else:
             folder = make_runtime_folder(home, environ)
             GivenMemories(folder, call.session).start_over(is_compacted=True)

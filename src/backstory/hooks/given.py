@@ -18,9 +18,13 @@ _COMPACTED = "compacted"
 
 
 class GivenMemories:
-    """The keys of what one session was given; of its opening, one key."""
+    """The keys of what one session was given; of its opening, one key.
+
+    Nothing is known and kept of a session without a name, as that could be any.
+    """
 
     def __init__(self, folder: str, session: str) -> None:
+        folder = folder if session else os.devnull
         name = f"{zlib.crc32(session.encode('utf-8', 'surrogatepass')):08x}{_SUFFIX}"
         self._path = os.path.join(folder, name)
         self._session = " ".join(session.split())

@@ -71,7 +71,7 @@ _ROWS = (
             "session.created",
             "chat.message",
             "experimental.session.compacting",
-            "session.idle",
+            "dispose",
         ),
     ),
     HookHost(

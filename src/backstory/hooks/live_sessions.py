@@ -83,14 +83,22 @@ def note_live_session(folder: str, home: str, call: HookCall, *, pid: int) -> No
     write_small_file(_note_path(folder, host.pid), json.dumps(note).encode())
 
 
-def forget_live_session(home: str, environ: Mapping[str, str]) -> None:
-    """Forget the note of the process that this hook was started by."""
+def forget_live_session(home: str, environ: Mapping[str, str], session_id: str) -> None:
+    """Forget that the process that this hook was started by runs the session.
+
+    It may run another by now: when somebody switches sessions, the hook of the one that
+    ends and that of the one that begins run at the same time.
+    """
     host = _find_host(os.getpid())
     if host is None:
         return
     for folder in list_runtime_folders(home, environ):
+        path = _note_path(folder, host.pid)
+        noted = _read_note(path, home, host.started)
+        if noted is not None and noted.session_id != session_id:
+            continue
         try:
-            os.unlink(_note_path(folder, host.pid))
+            os.unlink(path)
         except OSError:
             pass
 

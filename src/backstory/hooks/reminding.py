@@ -65,10 +65,11 @@ def remind_by_words(
             {unit_id: reply[0] for unit_id, reply in replies.items()},
             {each.unit_id for each in chosen if each.role == "user"},
         )
+        by_number = {each.unit_id: each for each in chosen}
         found = [
-            each
-            for each in chosen
-            if each.unit_id in shown and memory_key(each.text) not in given
+            by_number[number]
+            for number in shown
+            if memory_key(by_number[number].text) not in given
         ]
         if reader.session_id is not None and any(each.is_log for each in found):
             # A log may be about the session that asks.

@@ -282,12 +282,14 @@ class _Pass:
         self._sync.met_facts += intake.met_facts
         if not intake.is_companion:
             self._sync.read_formats[source.format] = None
-        # A companion whose session is missing is read again in every run.
-        is_waiting = bool(intake.written) and intake.written[-1].is_waiting
-        self._read += not is_waiting
-        self._unchanged += is_waiting
+            self._read += 1
         self._excluded += intake.newly_excluded
         self._problems.extend(intake.problems)
+
+    def _count_unchanged(self, source: Source, number: int = 1) -> None:
+        """Count sources that were not read; a companion is part of others."""
+        if source.format not in self._sync.companions:
+            self._unchanged += number
 
     # -- one source ---
 
@@ -312,7 +314,7 @@ class _Pass:
     def take(self, source: Source) -> None:
         """Read a source if it is new or changed."""
         if self._sync.rules.exclude(source.file.path):
-            self._excluded += 1
+            self._excluded += source.format not in self._sync.companions
             return
         try:
             self._take_as_it_is_now(source)
@@ -346,14 +348,14 @@ class _Pass:
                 signature = source.file.signature + log
                 if not source.file.size_bytes and not log:
                     # Its program has created it, and not written to it yet.
-                    self._unchanged += 1
+                    self._count_unchanged(source)
                 elif self._known.is_up_to_date(key, signature):
                     parts = self._known.iter_parts(source.file.path)
-                    self._unchanged += sum(1 for _ in parts)
+                    self._count_unchanged(source, sum(1 for _ in parts))
                 else:
                     self._read_database(source, importer, signature)
             case _ if self._known.is_up_to_date(key, source.file.signature):
-                self._unchanged += 1
+                self._count_unchanged(source)
             case "lines":
                 self._read_lines(source, importer)
             case "document":
@@ -392,7 +394,7 @@ class _Pass:
                     continue
                 key = _key_of(source, conversation.native_id)
                 if self._known.is_up_to_date(key, conversation.version):
-                    self._unchanged += 1
+                    self._count_unchanged(source)
                     continue
                 self._check_time()
                 intake = self._intake(source, conversation.native_id)

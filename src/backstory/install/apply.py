@@ -12,7 +12,7 @@ from pathlib import Path
 
 from backstory.errors import InstallRefused
 from backstory.install.commands import is_our_server
-from backstory.install.edits import Edit, EditRefused, JsonEdit, ServerEntry
+from backstory.install.edits import Edit, EditRefused, JsonEdit, ServerEntry, has_all
 from backstory.install.merge import undo_change
 from backstory.install.record import ChangedFile, InstallRecord, remove_empty
 from backstory.system.files import open_file, replace_file
@@ -96,7 +96,7 @@ class Installation(Struct, dict=True):
     def _plan_install(self, step: Step) -> list[Change]:
         if isinstance(step, HostCommand):
             there = _find_entry(step)
-            if there == step.value:
+            if has_all(there, step.value):
                 return []
             if there is not None and not is_our_server(there):
                 raise InstallRefused(
@@ -107,12 +107,24 @@ class Installation(Struct, dict=True):
             return [CommandRun(each, step.path) for each in (*words, step.add)]
         current = read_settings_file(step.path)
         with _naming(step.path):
+            if current is not None and self._is_settled(step, current):
+                return []
             base = self._base(step, current)
             made = step.add(base)
         if made == current:
             return []
         backup = None if base is None else self.record.backup(step.path)
         return [FileChange(step.path, current, made, backup)]
+
+    def _is_settled(self, step: Edit, current: str) -> bool:
+        """Whether our parts are there, and differ from what we wrote by the user only.
+
+        What the user has set in them stays, such as a timeout.
+        """
+        saved = self.record.find(step.path)
+        if saved is None or not step.is_current(current):
+            return False
+        return step.add(self._before(step)) == _decode(step.path, saved.after)
 
     def _base(self, step: Edit, current: str | None) -> str | None:
         """The text without our parts, as an earlier installation found it."""
@@ -205,9 +217,8 @@ class Installation(Struct, dict=True):
             assert change.before is not None
             with _naming(step.path):
                 if change.after is None:
+                    # A link to it stays: we never make one, so it is the user's.
                     Path(os.path.realpath(step.path)).unlink()
-                    if step.path.is_symlink():
-                        step.path.unlink()
                 else:
                     replace_file(
                         step.path,
@@ -317,7 +328,7 @@ def is_installed(step: Step) -> bool:
 def is_current(step: Step) -> bool:
     """Whether our part is what would be installed now."""
     if isinstance(step, HostCommand):
-        return _find_entry(step) == step.value
+        return has_all(_find_entry(step), step.value)
     current = read_settings_file(step.path)
     with _naming(step.path):
         return current is not None and step.is_current(current)

@@ -15,15 +15,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
-from backstory.errors import BackstoryError
+from backstory.errors import BackstoryError, InstallRefused, ProviderUnavailable
 from backstory.hooks.log import LOG_NAME
 from backstory.install.apply import HostCommand, is_current, is_installed
 from backstory.install.commands import SESSION_START
 from backstory.install.edits import JsonEdit, ServerEntry, TomlEdit
 from backstory.install.hosts import HOST_ROWS
-from backstory.install.hosts.base import HostRow, Target
-from backstory.install.plugins import find_plugin
+from backstory.install.hosts.base import HostRow, Switch, Target
+from backstory.install.plugins import find_plugin, find_switched_off, has_unapproved
 from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.cut import one_line
@@ -33,7 +35,9 @@ from backstory.version import __version__
 
 _TIMEOUT_S = 60
 _MAX_SAID_CHARS = 200
+_MAX_READ_BYTES = 10_000
 _PROTOCOL = "2025-06-18"
+_START_SERVER = "start its server, or: backstory settings set embedder.name auto"
 
 
 class Mark(StrEnum):
@@ -78,6 +82,13 @@ def examine(
             marks.add(finding.mark)
             if finding.mark is Mark.OK:
                 installed.append((row, _as_started(row, where)))
+                if find_plugin(row, where) is None and has_unapproved(row, where):
+                    yield Finding(
+                        Mark.NOTE,
+                        f"{row.title} hooks",
+                        "not run before you have approved them there",
+                        f"start {row.program}, and choose to trust them",
+                    )
     if installed:
         yield _run_server(*installed[0], timeout_s)
         with_hooks = [each for each in installed if each[0].has_hooks]
@@ -110,6 +121,10 @@ def _examine_home(home: Path, user_home: Path) -> Iterator[Finding]:
     if not home.exists():
         yield Finding(Mark.NOTE, "home", f"{shown} is not there yet", "backstory index")
         return
+    if not home.is_dir():
+        text, fix = f"{shown} is not a folder", "move it away, then: backstory index"
+        yield Finding(Mark.PROBLEM, "home", text, fix)
+        return
     if not os.access(home, os.W_OK | os.X_OK):
         yield Finding(
             Mark.PROBLEM,
@@ -140,34 +155,48 @@ def _examine_home(home: Path, user_home: Path) -> Iterator[Finding]:
 
 def examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | None:
     """Whether all our parts are there; None for a program that is not used here."""
-    fix = f"backstory install {row.name}"
+    which = row.name if target.project is None else f"{row.name} --project"
+    fix = f"backstory install {which}"
     try:
         steps = row.plan(target)
         there = [is_installed(step) for step in steps]
         plugin = find_plugin(row, target)
+        switch = find_switched_off(row, target)
     except BackstoryError as exc:
-        return Finding(Mark.PROBLEM, row.title, str(exc), exc.hint)
-    if plugin is not None:
-        if any(there):
-            text = "connected twice, also by a plugin: memories are given twice"
-            fix = f"backstory uninstall {row.name}"
-            return Finding(Mark.PROBLEM, row.title, text, fix)
-        return _examine_path(row, target, "connected by a plugin")
-    if not any(there):
+        # Its own hint is for somebody who was changing the file.
+        is_broken = exc.hint == InstallRefused.hint
+        mend = f"correct it there, then: {fix}" if is_broken else exc.hint
+        return Finding(Mark.PROBLEM, row.title, str(exc), mend)
+    if plugin is not None and any(there):
+        text = "connected twice, also by a plugin: memories are given twice"
+        fix = f"backstory uninstall {which}"
+        return Finding(Mark.PROBLEM, row.title, text, fix)
+    if plugin is None and not any(there):
         if not row.is_here(target):
             return None
         return Finding(Mark.NOTE, row.title, "on this machine, but not connected", fix)
-    if not all(there):
+    if plugin is None and not all(there):
         missing = render_path(str(steps[there.index(False)].path), user_home)
         return Finding(
             Mark.PROBLEM, row.title, f"our part of {missing} is missing", fix
         )
+    if switch is not None:
+        return _tell_switch(row, switch, user_home)
+    if plugin is not None:
+        return _examine_path(row, target, "connected by a plugin")
     if _is_by_name(row, target):
         return _examine_path(row, target, "connected by name")
     if not all(is_current(step) for step in steps):
         text = "connected by another version, or for another home"
         return Finding(Mark.PROBLEM, row.title, text, fix)
     return Finding(Mark.OK, row.title, "connected")
+
+
+def _tell_switch(row: HostRow, switch: Switch, user_home: Path) -> Finding:
+    name, path = ".".join(switch.keys), render_path(str(switch.path), user_home)
+    text = f"connected, but {switch.stops} switched off by '{name}' in {path}"
+    fix = f"set '{name}' to {str(not switch.off).lower()} there"
+    return Finding(Mark.PROBLEM, row.title, text, fix)
 
 
 def _examine_both(
@@ -182,8 +211,7 @@ def _examine_both(
     own = examine_host(row, in_folder, user_home)
     if own is None or own.mark is Mark.NOTE:
         return finding, target
-    fix = f"{own.fix} --project" if own.fix.startswith("backstory ") else own.fix
-    return replace(own, text=f"{own.text}, in this folder only", fix=fix), in_folder
+    return replace(own, text=f"{own.text}, in this folder only"), in_folder
 
 
 def _examine_path(row: HostRow, target: Target, text: str) -> Finding:
@@ -245,14 +273,18 @@ def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
     started = time.monotonic()
     is_late = threading.Event()
     try:
-        with subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=dict(target.machine.environ),
-            text=True,
-        ) as process:
+        with (
+            TemporaryFile() as errors,
+            subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # Not a pipe, which could fill up while nobody reads it.
+                stderr=errors,
+                env=dict(target.machine.environ),
+                text=True,
+            ) as process,
+        ):
 
             def give_up() -> None:
                 is_late.set()
@@ -265,6 +297,7 @@ def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
                 answer = _converse(process, messages, wanted=2)
             finally:
                 timer.cancel()
+            said = _first_line(errors)
     except (OSError, ValueError) as exc:
         said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
         return Finding(
@@ -276,11 +309,17 @@ def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
     tools = answer.get("result", {})
     listed = tools.get("tools", []) if isinstance(tools, dict) else []
     if not listed:
-        return Finding(
-            Mark.PROBLEM, about, "it does not list its tools", shlex.join(words)
-        )
+        text = "it does not list its tools" + (f" ({said})" if said else "")
+        return Finding(Mark.PROBLEM, about, text, shlex.join(words))
     took_s = time.monotonic() - started
     return Finding(Mark.OK, about, f"{len(listed)} tools, in {took_s:.1f} s")
+
+
+def _first_line(errors: IO[bytes]) -> str:
+    """What a program said first on its standard error; empty if nothing."""
+    errors.seek(0)
+    lines = errors.read(_MAX_READ_BYTES).decode(errors="replace").splitlines()
+    return one_line(neutralize(lines[0]), _MAX_SAID_CHARS) if lines else ""
 
 
 def _converse(
@@ -361,6 +400,10 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
         yield Finding(
             Mark.NOTE, "sources", f"{count} could not be read", "backstory status"
         )
+    try:
+        memory.notebook.read_memory()
+    except BackstoryError as exc:
+        yield Finding(Mark.PROBLEM, "MEMORY.md", str(exc), exc.hint)
     if unread:
         listed = ", ".join(f"{count:,} of {name}" for name, count in unread.items())
         yield Finding(
@@ -389,20 +432,29 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
 
 
 def examine_models(
-    embedder: str, try_embedder: Callable[[], None], llm: str
+    embedder: str, try_embedder: Callable[[], None], check_llm: Callable[[], str]
 ) -> Iterator[Finding]:
-    """Which models are used, if any, and whether the embedder works.
+    """Which models are used, if any, and whether they work.
 
-    ``try_embedder`` uses it once, and raises ``BackstoryError`` if that fails.
+    ``try_embedder`` uses it once; ``check_llm`` returns what is set up, empty for none,
+    and asks it nothing. They raise ``BackstoryError`` if something is wrong.
     """
     yield _run_embedder(embedder, try_embedder)
-    if llm == "none":
-        text = "none: no daily logs are written"
-        yield Finding(
-            Mark.NOTE, "language model", text, "backstory settings set llm.name MODEL"
-        )
-    else:
-        yield Finding(Mark.OK, "language model", llm)
+    yield _check_llm(check_llm)
+
+
+def _check_llm(check_llm: Callable[[], str]) -> Finding:
+    about = "language model"
+    try:
+        title = check_llm()
+    except BackstoryError as exc:
+        said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
+        return Finding(Mark.PROBLEM, about, f"no daily logs: {said}", exc.hint)
+    if title:
+        return Finding(Mark.OK, about, f"{title}, not asked anything")
+    text = "none: no daily logs are written"
+    fix = "backstory settings set llm.name claude (or another)"
+    return Finding(Mark.NOTE, about, text, fix)
 
 
 def _run_embedder(name: str, try_embedder: Callable[[], None]) -> Finding:
@@ -416,6 +468,9 @@ def _run_embedder(name: str, try_embedder: Callable[[], None]) -> Finding:
         try_embedder()
     except BackstoryError as exc:
         said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
-        return Finding(Mark.PROBLEM, about, f"{name} does not work: {said}", exc.hint)
+        # What the error says otherwise is meant for a search that goes on without.
+        is_down = exc.hint == ProviderUnavailable.hint
+        fix = _START_SERVER if is_down else exc.hint
+        return Finding(Mark.PROBLEM, about, f"{name} does not work: {said}", fix)
     took_s = time.monotonic() - started
     return Finding(Mark.OK, about, f"{name} works, in {took_s:.1f} s")

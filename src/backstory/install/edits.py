@@ -38,6 +38,16 @@ class EditRefused(Exception):
         self.place, self.hint = place, hint
 
 
+def has_all(there: object, expected: object) -> bool:
+    """Whether a value is what we expect; a user may have added to it, as a timeout."""
+    if isinstance(there, dict) and isinstance(expected, Mapping):
+        return all(
+            key in there and has_all(there[key], value)
+            for key, value in expected.items()
+        )
+    return there == expected
+
+
 class Edit(Protocol):
     """What we add to one file."""
 
@@ -137,7 +147,7 @@ class JsonEdit(FrozenStruct):
             match part:
                 case ServerEntry(keys, value):
                     node = find_node(root, keys)
-                    if node is None or node.value != value:
+                    if node is None or not has_all(node.value, value):
                         return False
                 case HookEntry(keys, value):
                     node = find_node(root, keys)
@@ -305,8 +315,7 @@ class TomlEdit(FrozenStruct):
         there: object = self.read(text)
         for key in self.table:
             there = there.get(key) if isinstance(there, dict) else None
-        # A user may have added to it, such as a timeout.
-        return isinstance(there, dict) and {**there, **self.values} == there
+        return has_all(there, self.values)
 
     def strip(self, text: str, before: str | None = None) -> str:
         if not self.has_parts(text):

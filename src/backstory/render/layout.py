@@ -10,6 +10,7 @@ GUTTER = "│ "
 _TAB_WIDTH = 4
 _MIN_TEXT_WIDTH = 10
 _INDENT = "  "
+_BETWEEN = " · "
 # A sentence in a narrower column is hard to read.
 _MIN_COLUMN_WIDTH = 40
 # Nobody reads a longer name or path; as JSON it is whole.
@@ -40,17 +41,18 @@ def render_columns(
 ) -> Iterator[str]:
     """Aligned columns; with a ``width``, the last column is cut to fit a terminal.
 
-    ``most`` is how wide some columns are made; a longer cell moves its own row only.
+    ``most`` is how wide some columns can be; a longer cell does not widen its column,
+    and moves its own row only.
     With ``is_whole``, nothing is cut: the last column is wrapped, and stands below the
     others where it has little room.
     """
     rows = [[to_cell(cell) for cell in row] for row in rows]
-    widths = [
-        max(cell_len(row[index]) for row in (heads, *rows))
-        for index in range(len(heads))
+    lengths = [
+        [cell_len(row[index]) for row in (heads, *rows)] for index in range(len(heads))
     ]
     for index, widest in (most or {}).items():
-        widths[index] = min(widths[index], widest)
+        lengths[index] = [each for each in lengths[index] if each <= widest]
+    widths = [max(column) for column in lengths]
     for row in (heads, *rows):
         cells = [
             " " * (widths[index] - cell_len(cell)) + cell
@@ -145,6 +147,28 @@ def wrap_indented(line: str, width: int | None) -> Iterator[str]:
     first, *others = wrap_to_width(line, width - len(_INDENT))
     yield first
     yield from (_INDENT + piece for piece in others)
+
+
+def wrap_facts(
+    facts: Sequence[str], width: int | None, *, indent: str = _INDENT
+) -> Iterator[str]:
+    """Facts with dots between them: where they do not fit, a line ends with one.
+
+    The lines after the first begin with ``indent``.
+    """
+    if width is None:
+        yield _BETWEEN.join(facts)
+        return
+    lines = [""]
+    for fact in facts:
+        longer = f"{lines[-1]}{_BETWEEN}{fact}" if lines[-1] else fact
+        if not lines[-1] or cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(indent + fact)
+    for line in lines:
+        # One fact alone may be too long.
+        yield from [line] if cell_len(line) <= width else wrap_indented(line, width)
 
 
 def quote_lines(

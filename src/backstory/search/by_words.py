@@ -211,10 +211,14 @@ def judge_turn(
 
     ``last`` is what the agent said last; None if it is the message itself, or nothing.
     ``ends_in_step``: a tool was called after that, but nothing was said any more,
-    because the turn was interrupted.
+    because the turn was interrupted. What ends in a colon is such a step as well: what
+    it announces was not recorded.
     A step on the way says what is done next, which helps nobody later, and resembles
     orders to do the same; what came of it is found by itself.
     """
+    ends_in_step = ends_in_step or (text if last is None else last).rstrip().endswith(
+        ":"
+    )
     is_step = not is_question and (last is not None or ends_in_step)
     is_shown = not is_step or _tells(text)
     # "Committed as 4f2a91c." is little, but an answer.
@@ -255,20 +259,22 @@ def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:
 def show_replies_once(
     found: Sequence[int], replies: Mapping[int, int], questions: Collection[int]
 ) -> dict[int, int | None]:
-    """Which of some messages to show, each with its reply or without.
+    """Which of some messages to show in which order, each with its reply or without.
 
-    An answer is shown beside the question it belongs to, and not once more. Beside a
-    step on the way to it, it is shown if it is not shown anywhere else.
+    An answer is shown beside the question it belongs to, where the first of the two
+    would be, and not once more. Beside a step on the way to it, it is shown if it is
+    not shown anywhere else.
     """
-    answers = {replies[each] for each in questions if each in replies}
-    shown = {*found, *answers}
+    asked = {
+        replies[each]: each for each in found if each in questions and each in replies
+    }
+    shown = {*found, *asked}
     kept: dict[int, int | None] = {}
-    for each in found:
+    for number in found:
+        each = asked.get(number, number)
         reply = replies.get(each)
-        if each in answers:
-            continue
         is_shown = each not in questions and reply in shown
-        kept[each] = None if is_shown else reply
+        kept.setdefault(each, None if is_shown else reply)
         if reply is not None:
             shown.add(reply)
     return kept

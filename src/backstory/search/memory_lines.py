@@ -5,7 +5,6 @@ from backstory.text.redaction import mask_secrets
 from backstory.values.query import Query
 
 _MAX_MEMORY_CHARS = 800
-_MAX_REPLY_CHARS = 400
 _MAX_TITLE_CHARS = 60
 
 LONG_TERM = "Long-term memory"
@@ -45,7 +44,7 @@ def write_memory(
     shown = _cut(text, query, _MAX_MEMORY_CHARS, passage)
     line = f"- [{origin}] {_before(speaker)}{shown}"
     if reply is not None:
-        said = _cut(reply[1], query, _MAX_REPLY_CHARS)
+        said = _cut(reply[1], query, _MAX_MEMORY_CHARS)
         line += f"\n  {_before(reply[0])}{said}"
     return line
 

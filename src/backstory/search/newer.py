@@ -79,15 +79,21 @@ def add_newer(query: Query, chosen: Sequence[Hit], hits: Sequence[Hit]) -> list[
     """Chosen hits, and those that replace them, each before what it replaces.
 
     However little the later one resembles the query: who is told what was decided has
-    to be told what has become of it.
+    to be told what has become of it. For a query that asks for what was before, each
+    comes after what it replaces.
     """
     by_key = {_key(hit): hit for hit in hits}
     asks_for_old = _ASKS_FOR_OLD.search(query.folded)
-    added: dict[tuple[object, ...], Hit] = {}
+    groups: dict[tuple[object, ...], tuple[Hit, ...]] = {}
     for older in chosen:
         newer = None if older.newer is None else by_key.get(_key(older.newer))
-        pair = (older,) if newer is None else (newer, older)
-        for hit in reversed(pair) if asks_for_old else pair:
+        if newer is not None and asks_for_old:
+            groups[_key(older)] = groups[_key(newer)] = (older, newer)
+        elif newer is not None:
+            groups[_key(older)] = (newer, older)
+    added: dict[tuple[object, ...], Hit] = {}
+    for each in chosen:
+        for hit in groups.get(_key(each), (each,)):
             added.setdefault(_key(hit), hit)
     return list(added.values())
 

@@ -394,21 +394,20 @@ class _Sections(FrozenStruct):
 
 def _show_replies_once(hits: Sequence[Hit]) -> Iterator[Hit]:
     """The hits to show, without those that others show, and replies shown before."""
-    messages = {hit.message_id: hit for hit in hits if hit.message_id is not None}
+    # Messages by their numbers, which are positive, and all else by others.
+    numbered = {hit.message_id or -place: hit for place, hit in enumerate(hits, 1)}
     kept = show_replies_once(
-        list(messages),
+        list(numbered),
         {
             number: hit.reply.message_id
-            for number, hit in messages.items()
+            for number, hit in numbered.items()
             if hit.reply is not None
         },
-        {number for number, hit in messages.items() if hit.role is Role.USER},
+        {number for number, hit in numbered.items() if hit.role is Role.USER},
     )
-    for hit in hits:
-        if hit.message_id is None or kept.get(hit.message_id):
-            yield hit
-        elif hit.message_id in kept:
-            yield replace(hit, reply=None)
+    for number, reply in kept.items():
+        hit = numbered[number]
+        yield hit if reply is not None else replace(hit, reply=None)
 
 
 def _new_hits(hits: Sequence[Hit], given: Sequence[str]) -> Iterator[Hit]:

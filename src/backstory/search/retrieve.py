@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 # only the other ranks high.
 POOL = 100
 _MEANING_POOL = 64
-TEXT_POOL = 200
+# And how many the search by text returns, the newest; it only looks whether others that
+# were found have the text as well.
+_TEXT_POOL = 64
 _DAY_POOL = 50
 # How many units with the longest phrase of a query are searched for the others.
 _MAX_WITH_PHRASE = 10_000
@@ -58,7 +60,7 @@ _WORDS_ALONE = "searched by words alone"
 class Retrieved(Struct):
     """What one search found, or all of them: units and their scores so far.
 
-    ``frequent`` are texts that occur in too many units to list them all. ``agentic``
+    ``frequent`` are texts that may be in more units than were listed. ``agentic``
     are the sessions in which tools were used, and ``turn_parts`` are those of the
     agent's messages in them. ``passages`` are those of long messages that are nearest.
     """
@@ -188,7 +190,7 @@ class Retriever:
     def _look(
         self, query: Query, where: UnitFilter, *, until: float, width: int
     ) -> Retrieved:
-        pool = width * POOL
+        pool, text_pool = width * POOL, width * _TEXT_POOL
         # Stops early enough to leave time for scoring.
         until -= _SCORING_SHARE * max(0.0, until - time.monotonic())
         found = Retrieved()
@@ -196,7 +198,7 @@ class Retriever:
         embedding = self._start_embedding(query.text, found)
         retrievals: dict[str, Retrieval] = {
             "by words": lambda: self._by_words(query, where, pool),
-            "by text": lambda: self._by_text(query, where, width * TEXT_POOL),
+            "by text": lambda: self._by_text(query, where, text_pool),
         }
         if query.days and not query.subject:
             retrievals["by date"] = lambda: self._by_day(query, where)
@@ -205,14 +207,13 @@ class Retriever:
                 query, embedding, where, width * _MEANING_POOL, until
             )
         self.run(retrievals, found, until=until)
-        if found.frequent and len(found.words) < pool:
+        if found.frequent and len(found.words) + len(found.with_text) < text_pool:
             # There are no more units with the words, so others must fill the list:
             # those in which the query is part of longer words.
-            limit = width * TEXT_POOL
             self.run(
                 {
                     "by text": lambda: self._newest_with_text(
-                        found.frequent, where, limit
+                        found.frequent, where, text_pool
                     )
                 },
                 found,
@@ -432,10 +433,9 @@ class Retriever:
         found = Retrieved()
         for part in dict.fromkeys((query.folded, *query.phrases)):
             few = self.index.find_few(part, where, pool)
-            if few is None:
+            if few is None or len(few) == pool:
                 found.frequent.append(part)
-            else:
-                found.with_text += few
+            found.with_text += few or ()
         return found
 
     def find_query(self, query: Query, where: UnitFilter, limit: int) -> Retrieved:

@@ -60,8 +60,8 @@ def get_session(history: HistoryStore, name: str) -> Session:
     found = [each for each in found if not is_below(each.native_id, ids)]
     if not found:
         raise UnknownName(
-            f"no session is called '{show_name(name)}'",
-            hint="run 'backstory sessions' to see them all",
+            f"no session has the id '{show_name(name)}'",
+            hint="run 'backstory sessions' to see the ids; a beginning will do",
         )
     if len(found) > 1:
         names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])

@@ -17,7 +17,7 @@ from backstory.search.rank import (
     divide_by_best,
     to_candidates,
 )
-from backstory.search.retrieve import POOL, TEXT_POOL, Retrieved, Retriever
+from backstory.search.retrieve import POOL, Retrieved, Retriever
 from backstory.search.strength import CoverageMeter
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
@@ -30,6 +30,8 @@ from backstory.values.units import MESSAGES, UnitKind
 
 # How many units memory_search takes from each list.
 _LIST_POOL = 20
+# How many with the text as typed search_history takes.
+_TEXT_POOL = 200
 _PARTS = ("fit", "source", "age")
 
 Key = TypeVar("Key")
@@ -56,7 +58,7 @@ class SpecProfile(FrozenStruct):
                     query, notes, POOL, until=until
                 ),
                 "by text": lambda: self.retriever.find_query(
-                    query, talk, width * TEXT_POOL
+                    query, talk, width * _TEXT_POOL
                 ),
             },
             found,

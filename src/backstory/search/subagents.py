@@ -7,7 +7,7 @@ from backstory.values.structs import FrozenStruct
 
 
 class ListedConversation(FrozenStruct):
-    """A session with the subagents that worked for it, in the order they began."""
+    """A session with its subagents, the one that was active last at the end."""
 
     session: Session
     subagents: tuple[Session, ...] = ()

@@ -2,11 +2,14 @@
 
 A search answers a question; a reminder interrupts. So a hit must be near the prompt in
 meaning and share words with it that are rare; and one from another project must be much
-nearer. docs/explanation/reminding.md says how the numbers were chosen.
+nearer. If there is one, hits beside it that a search ranks high may help as well.
+docs/explanation/reminding.md says how the numbers were chosen.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from backstory.search.by_words import says_something
 from backstory.search.projects import is_same_project
@@ -14,15 +17,32 @@ from backstory.search.strength import nearness, worth
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
-# Less than this is not worth it, and neither is much less than the best.
+# Less than this is not worth it.
 _LEAST_WORTH = 0.75
-_SHARE_OF_BEST = 0.9
+# Nor is what helps much less than what helps most.
+_SHARE_OF_MOST = 0.85
 # What a hit from another project is worth.
 _OTHER_PROJECT_SHARE = 0.65
+# The words that a hit shares with the prompt must be this rare together, unless it is
+# very near: "fix the lint errors" and "make the tests pass" are near to many answers.
+_LEAST_RARITY = 0.6
+_VERY_NEAR = 0.6
 # A hit without a vector must have words that are rarer than one of the rarest.
-_LEAST_RARITY = 1.1
+_LEAST_RARITY_ALONE = 1.1
 
 _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
+
+
+class _Judged(NamedTuple):
+    """A hit, what it is worth by itself, and how high a search ranks it."""
+
+    hit: Hit
+    worth: float
+    score: float
+
+    @property
+    def help(self) -> float:
+        return math.sqrt(self.worth * self.score)
 
 
 def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
@@ -32,14 +52,24 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit, project)]
     if on_days:
         return on_days
-    worths = {
-        number: value
-        for number, hit in enumerate(hits)
-        if (value := _measure(hit, project)) >= _LEAST_WORTH
-    }
-    best = max(worths.values(), default=0.0)
-    order = sorted(worths, key=lambda number: -worths[number])
-    return [hits[n] for n in order if worths[n] >= _SHARE_OF_BEST * best]
+    judged = (_judge(hit, project) for hit in hits)
+    worthy = [each for each in judged if each.worth >= _LEAST_WORTH]
+    if not worthy:
+        return []
+    by_help = sorted(worthy, key=lambda each: -each.help)
+    most = by_help[0].help
+    chosen = [
+        # The best by each measure, whatever the other says.
+        max(by_help, key=lambda each: each.worth),
+        max(by_help, key=lambda each: each.score),
+        *(each for each in by_help if each.help >= _SHARE_OF_MOST * most),
+    ]
+    return list({id(each.hit): each.hit for each in chosen}.values())
+
+
+def _judge(hit: Hit, project: Path | None) -> _Judged:
+    share = 1.0 if is_of_project(hit, project) else _OTHER_PROJECT_SHARE
+    return _Judged(hit, _measure(hit, project), share * hit.score)
 
 
 def _says_something(hit: Hit, project: Path | None) -> bool:
@@ -64,8 +94,11 @@ def _measure(hit: Hit, project: Path | None) -> float:
         return 1.0 if is_ours else 0.0
     if not cosine:
         # No vector: the words alone must do.
-        return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0
-    value = worth(nearness(cosine, hit.part("passage")), rarity)
+        return 1.0 if is_ours and rarity >= _LEAST_RARITY_ALONE else 0.0
+    near = nearness(cosine, hit.part("passage"))
+    if rarity < _LEAST_RARITY and near < _VERY_NEAR:
+        return 0.0
+    value = worth(near, rarity)
     return value if is_ours else _OTHER_PROJECT_SHARE * value
 
 

@@ -18,6 +18,7 @@ _WINDOW = 1024 * 1024
 # No program nests its folders this deep, and every level takes some of the stack.
 _MAX_DEPTH = 100
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_ANOTHER_PLACE = "choose another place, or check its permissions"
 # Arguments of renameat2 (AT_FDCWD, RENAME_EXCHANGE) and renamex_np (RENAME_SWAP).
 _HERE = -100
 _SWAP = 2
@@ -284,13 +285,19 @@ def make_private_folders(folder: Path) -> None:
 
 
 @contextmanager
-def storing(path: Path) -> Iterator[None]:
-    """Raise ``StoreFull`` or ``StoreUnwritable`` if writing to ``path`` fails."""
+def storing(path: Path, *, is_named: bool = False) -> Iterator[None]:
+    """Raise ``StoreFull`` or ``StoreUnwritable`` if writing to ``path`` fails.
+
+    ``is_named``: a person named it, and can name another.
+    """
     try:
         yield
     except OSError as exc:
-        kind = StoreFull if exc.errno in _FULL else StoreUnwritable
-        raise kind(f"{path}: {exc.strerror}", path=path) from exc
+        said = f"{path}: {exc.strerror}"
+        if exc.errno in _FULL:
+            raise StoreFull(said, path=path) from exc
+        hint = _ANOTHER_PLACE if is_named else None
+        raise StoreUnwritable(said, path=path, hint=hint) from exc
 
 
 def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:

@@ -210,9 +210,11 @@ def _parse_replacements(text: str) -> Iterator[DiffLine]:
 
 
 def _compare(old: str, new: str) -> CallPart:
-    if old.endswith("\n") and new.endswith("\n"):
-        old, new = old[:-1], new[:-1]
-    before, after = old.split("\n"), new.split("\n")
+    end = "\n" if all(text.endswith("\n") for text in (old, new) if text) else ""
+    # No text has no line, rather than an empty one.
+    before, after = (
+        text.removesuffix(end).split("\n") if text else [] for text in (old, new)
+    )
     head = _count_same(before, after)
     tail = _count_same(before[head:][::-1], after[head:][::-1])
     removed = before[head : len(before) - tail]

@@ -62,6 +62,11 @@ def is_session(unit_id: int) -> bool:
     return unit_id >= _SESSIONS_FROM
 
 
+def is_note(unit_id: int) -> bool:
+    """Whether a unit is a part of a Markdown file."""
+    return _NOTES_FROM <= unit_id < _SESSIONS_FROM
+
+
 # Tuples, because a search looks up those of hundreds of units. They are compared by
 # their values, so each says what it is: a session is not the file with its number.
 

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse
 
 from backstory.install.doctor import Finding, examine, examine_models
 from backstory.install.setup import Setup
-from backstory.options import try_embedder
+from backstory.options import check_llm, try_embedder
 from backstory.system.machine import Machine
 from backstory.values.structs import FrozenStruct
 from backstory.web.jobs import Jobs
@@ -62,7 +62,7 @@ class Doctor:
         yield from examine_models(
             memory.settings.text("embedder.name"),
             lambda: try_embedder(memory.settings, machine),
-            memory.settings.text("llm.name"),
+            lambda: check_llm(memory.settings, machine),
         )
 
 

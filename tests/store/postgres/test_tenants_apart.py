@@ -152,7 +152,6 @@ def write(batch: Batch) -> Operation:
             written.new_messages,
             written.changed_messages,
             written.problems,
-            written.is_waiting,
         )
 
     return run

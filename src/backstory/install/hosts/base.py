@@ -58,13 +58,50 @@ class PluginList(FrozenStruct):
     remove: str
 
 
+class Switch(FrozenStruct):
+    """A setting of a program with which its user can switch off what we need.
+
+    ``stops`` says what is not run then, such as "its hooks are".
+    """
+
+    path: Path
+    keys: tuple[str, ...]
+    off: bool
+    stops: str
+
+
+class Approvals(FrozenStruct):
+    """Where a program notes which hooks its user has approved: a table in a file.
+
+    Each of ``names`` is part of the key of one of our hooks there.
+    """
+
+    path: Path
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+HOOKS_ARE = "its hooks are"
+SERVER_IS = "our server is"
+
+
+def _no_switches(target: Target) -> Sequence[Switch]:
+    return ()
+
+
+def _no_approvals(target: Target) -> Approvals | None:
+    return None
+
+
 class HostRow(FrozenStruct):
     """One agent program.
 
     ``places`` are folders that show that it was used here, ``plan`` returns the changes
     that install us, and ``approve`` is what it then asks the user to approve. With
     ``is_private``, its files of a project are the user's own, and never shared.
-    ``plugins`` is for those whose plugin manager takes our plugin.
+    ``plugins`` is for those whose plugin manager takes our plugin, ``switches`` for
+    those whose settings can switch off what we need, ``approvals`` for those that
+    note what was approved.
     """
 
     name: str
@@ -76,6 +113,8 @@ class HostRow(FrozenStruct):
     has_hooks: bool = True
     is_private: bool = False
     plugins: PluginList | None = None
+    switches: Callable[[Target], Sequence[Switch]] = _no_switches
+    approvals: Callable[[Target], Approvals | None] = _no_approvals
 
     def is_here(self, target: Target) -> bool:
         """Whether the program is on this machine, or was used on it."""

@@ -16,15 +16,18 @@ from backstory.install.commands import (
 )
 from backstory.install.edits import JsonEdit, ServerEntry
 from backstory.install.hosts.base import (
+    HOOKS_ARE,
     SERVER,
     HostRow,
     PluginList,
+    Switch,
     Target,
     hook_groups,
     server_entry,
 )
 
 _NAME = "claude-code"
+_SETTINGS = ("${CLAUDE_CONFIG_DIR}/settings.json", "~/.claude/settings.json")
 # Without a timeout, the end of a session is cut off after 1.5 seconds.
 _EVENTS = (
     ("SessionStart", SESSION_START, 10),
@@ -37,8 +40,7 @@ _EVENTS = (
 def _plan(target: Target) -> Sequence[Step]:
     hooks = hook_groups(target.commands, _NAME, _EVENTS)
     if target.project is None:
-        folder = target.locate("${CLAUDE_CONFIG_DIR}", "~/.claude")
-        return _server(target), JsonEdit(folder / "settings.json", hooks)
+        return _server(target), JsonEdit(target.locate(*_SETTINGS), hooks)
     # The local file is the user's own: the shared one would break for others.
     settings = target.project / ".claude/settings.local.json"
     return _server(target), JsonEdit(settings, hooks)
@@ -66,6 +68,11 @@ def _server(target: Target) -> Step:
     )
 
 
+def _switches(target: Target) -> Sequence[Switch]:
+    path = target.locate(*_SETTINGS)
+    return (Switch(path, ("disableAllHooks",), True, HOOKS_ARE),)
+
+
 CLAUDE_CODE = HostRow(
     _NAME,
     "Claude Code",
@@ -74,8 +81,9 @@ CLAUDE_CODE = HostRow(
     _plan,
     is_private=True,
     plugins=PluginList(
-        ("${CLAUDE_CONFIG_DIR}/settings.json", "~/.claude/settings.json"),
+        _SETTINGS,
         "enabledPlugins",
         remove="claude plugin uninstall",
     ),
+    switches=_switches,
 )

@@ -11,14 +11,17 @@ from backstory.install.commands import (
 )
 from backstory.install.edits import JsonEdit, ServerEntry
 from backstory.install.hosts.base import (
+    HOOKS_ARE,
     SERVER,
     HostRow,
+    Switch,
     Target,
     hook_groups,
     server_entry,
 )
 
 _NAME = "gemini"
+_FOLDER = ("${GEMINI_CLI_HOME}/.gemini", "~/.gemini")
 _EVENTS = (
     ("SessionStart", SESSION_START, 10_000),
     ("BeforeAgent", PROMPT, 10_000),
@@ -28,7 +31,7 @@ _EVENTS = (
 
 
 def _plan(target: Target) -> Sequence[Step]:
-    folder = target.locate("${GEMINI_CLI_HOME}/.gemini", "~/.gemini")
+    folder = target.locate(*_FOLDER)
     if target.project is not None:
         folder = target.project / ".gemini"
     server = ServerEntry(
@@ -38,10 +41,16 @@ def _plan(target: Target) -> Sequence[Step]:
     return (JsonEdit(folder / "settings.json", (server, *hooks)),)
 
 
+def _switches(target: Target) -> Sequence[Switch]:
+    path = target.locate(*_FOLDER) / "settings.json"
+    return (Switch(path, ("hooksConfig", "enabled"), False, HOOKS_ARE),)
+
+
 GEMINI = HostRow(
     _NAME,
     "Gemini CLI",
     "gemini",
-    (("${GEMINI_CLI_HOME}/.gemini", "~/.gemini"),),
+    (_FOLDER,),
     _plan,
+    switches=_switches,
 )

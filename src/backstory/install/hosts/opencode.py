@@ -8,9 +8,10 @@ from pathlib import Path
 from backstory.install.apply import Step
 from backstory.install.commands import StartCommands
 from backstory.install.edits import Default, JsonEdit, OwnFile, ServerEntry
-from backstory.install.hosts.base import SERVER, HostRow, Target
+from backstory.install.hosts.base import SERVER, SERVER_IS, HostRow, Switch, Target
 
 _NAME = "opencode"
+_FOLDER = ("${XDG_CONFIG_HOME}/opencode", "~/.config/opencode")
 # It reads all of them; the first that is there is the user's.
 _SETTINGS = ("opencode.jsonc", "opencode.json", "config.json")
 _SCHEMA = Default("$schema", "https://opencode.ai/config.json")
@@ -20,7 +21,7 @@ _NO_HOME = "const MORE = [];"
 
 
 def _plan(target: Target) -> Sequence[Step]:
-    folder = target.locate("${XDG_CONFIG_HOME}/opencode", "~/.config/opencode")
+    folder = target.locate(*_FOLDER)
     settings = _find_settings(folder)
     if target.project is not None:
         settings = _find_settings(target.project)
@@ -51,13 +52,19 @@ def read_plugin() -> str:
     return found.read_text(encoding="utf-8")
 
 
+def _switches(target: Target) -> Sequence[Switch]:
+    path = _find_settings(target.locate(*_FOLDER))
+    return (Switch(path, ("mcp", SERVER, "enabled"), False, SERVER_IS),)
+
+
 OPENCODE = HostRow(
     _NAME,
     "opencode",
     "opencode",
     (
-        ("${XDG_CONFIG_HOME}/opencode", "~/.config/opencode"),
+        _FOLDER,
         ("${XDG_DATA_HOME}/opencode", "~/.local/share/opencode"),
     ),
     _plan,
+    switches=_switches,
 )

@@ -102,12 +102,7 @@ class AgentLlm(ABC):
             system, prompt, max_output_tokens=max_output_tokens, wants_json=wants_json
         )
         check_fits(call, self._context_tokens, self._shown)
-        program = shutil.which(self._program, path=self._environ.get("PATH", ""))
-        if program is None:
-            raise ProviderRefused(
-                f"{self._shown} is not on the PATH",
-                hint="install it, or set llm.name to another model",
-            )
+        program = self._find_program()
         try:
             reply = self._call(program, call)
         except (TookTooLong, WroteTooMuch, OSError, ValueError) as exc:
@@ -116,6 +111,9 @@ class AgentLlm(ABC):
             ) from exc
         return to_answer(call, reply, self._shown)
 
+    def check(self) -> None:
+        self._find_program()
+
     def close(self) -> None:
         """Do nothing: nothing is kept open between calls."""
         return
@@ -123,6 +121,15 @@ class AgentLlm(ABC):
     @property
     def _shown(self) -> str:
         return f"the program '{self._program}'"
+
+    def _find_program(self) -> str:
+        program = shutil.which(self._program, path=self._environ.get("PATH", ""))
+        if program is None:
+            raise ProviderRefused(
+                f"{self._shown} is not on the PATH",
+                hint="install it, or set llm.name to another model",
+            )
+        return program
 
     def _call(self, program: str, call: Call) -> Reply:
         with tempfile.TemporaryDirectory(

@@ -62,6 +62,14 @@ class Llm(Protocol):
         """
         ...
 
+    def check(self) -> None:
+        """See whether it can be asked, as far as that costs no tokens.
+
+        Raises ``ProviderError`` if it cannot: a program that is not there, a server on
+        the user's own machine that does not run or does not have the model.
+        """
+        ...
+
     def close(self) -> None:
         """Close the connection; the next use opens another."""
         ...

@@ -127,6 +127,10 @@ class HttpLlm(ABC):
             raise self._server.unavailable("gave an answer without a text") from exc
         return to_answer(call, reply, self._server.shown)
 
+    def check(self) -> None:
+        """Do nothing: whether a provider answers is only known by asking it."""
+        return
+
     def close(self) -> None:
         self._server.close()
 

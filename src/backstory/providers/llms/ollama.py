@@ -1,8 +1,12 @@
 """Models that an Ollama server runs, by default on this machine."""
 
-from backstory.providers.http import Json
+from backstory.errors import ProviderRefused, ProviderUnavailable
+from backstory.providers.http import Json, Patience
 from backstory.providers.llms.calls import Call, Ending, Reply, read_count, read_text
 from backstory.providers.llms.http import HttpLlm
+
+# A server says at once what it knows of a model; nothing is loaded for it.
+_CHECK = Patience(max_tries=1, max_wait_s=0, max_total_s=10)
 
 
 class OllamaLlm(HttpLlm):
@@ -10,6 +14,16 @@ class OllamaLlm(HttpLlm):
 
     Shapes as of Ollama 0.33 (2026): https://docs.ollama.com/api/chat
     """
+
+    def check(self) -> None:
+        try:
+            self._server.ask("/api/show", {"model": self._model}, _CHECK)
+        except ProviderUnavailable as exc:
+            hint = "start Ollama, or set llm.url to where it runs"
+            raise ProviderUnavailable(str(exc), hint=hint) from exc
+        except ProviderRefused as exc:
+            hint = f"run 'ollama pull {self._model}', or set llm.model to one it has"
+            raise ProviderRefused(str(exc), hint=hint) from exc
 
     def _request(self, call: Call) -> tuple[str, Json]:
         messages = [{"role": "user", "content": call.prompt}]

@@ -23,7 +23,10 @@ def render_export(report: ExportReport, *, home: Path) -> Iterator[str]:
         what.append("MEMORY.md")
     if report.daily_logs:
         what.append(render_count(report.daily_logs, "daily log"))
-    yield f"Exported {_join(what)} to {place} ({render_size(report.size_bytes)})."
+    size = render_size(report.size_bytes)
+    if report.path.suffix.lower() == ".zip":
+        size += " unpacked"
+    yield f"Exported {_join(what)} to {place} ({size})."
     if report.unchanged or report.deleted:
         done = [f"{report.written:,} written", f"{report.unchanged:,} unchanged"]
         if report.deleted:

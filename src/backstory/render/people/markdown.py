@@ -296,6 +296,12 @@ def _parser() -> "MarkdownIt":
 # -- the list of conversations --------------------------------------------------------
 
 
+def _day_of(file: str) -> str:
+    """The day with which the name of a conversation's file begins, if it has one."""
+    _, month, name = file.split("/")
+    return name[:10] if month[:1].isdigit() else ""
+
+
 def render_readme(
     conversations: Iterable[tuple[str, str, str, int]],
     *,
@@ -327,20 +333,24 @@ def render_readme(
         for day in sorted(days, reverse=True):
             yield f"- [Daily log of {day}](notes/daily/{day}.md)"
     month = ""
-    # Those without a date last.
-    listed.sort(key=lambda each: (each[0].split("/")[1][:1].isdigit(), each[0]))
-    for file, title, host, messages in reversed(listed):
-        folder, _, name = file.removeprefix("conversations/").partition("/")
+    # Those without a date last, and those of one day by their names.
+    listed.sort()
+    listed.sort(key=lambda each: _day_of(each[0]), reverse=True)
+    for file, title, host, messages in listed:
+        folder = file.split("/")[1]
         if folder != month:
             month = folder
             yield ""
             yield f"## {folder}"
             yield ""
         shown = escape_title(title) or "Untitled conversation"
-        day = name[:10] if name[:4].isdigit() else ""
         about = ", ".join(
             part
-            for part in (day, _to_code(host), render_count(messages, "message"))
+            for part in (
+                _day_of(file),
+                _to_code(host),
+                render_count(messages, "message"),
+            )
             if part
         )
         yield f"- [{shown}]({file}): {about}"

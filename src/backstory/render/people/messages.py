@@ -86,4 +86,5 @@ def _count_changes(call: ReadCall) -> str:
     signs = [line.sign for part in call.parts for line in part.changes]
     counts = {sign: signs.count(sign) for sign in "+-"}
     shown = " ".join(f"{sign}{count:,}" for sign, count in counts.items() if count)
-    return f"{shown} lines" if shown else ""
+    lines = "line" if sum(counts.values()) == 1 else "lines"
+    return f"{shown} {lines}" if shown else ""

@@ -46,12 +46,11 @@ def render_report(
             "Found nothing to read; 'backstory index --path' reads any file or folder."
         )
         return
-    is_up_to_date = bool(report.unchanged) and not (report.read or report.problems)
-    yield (
-        f"Nothing new in {render_count(report.unchanged, 'source')}."
-        if is_up_to_date
-        else _describe_reading(report, took_s)
-    )
+    is_up_to_date = bool(report.unchanged) and not report.read
+    if is_up_to_date:
+        yield f"Nothing new in {render_count(report.unchanged, 'source')}."
+    elif report.read:
+        yield _describe_reading(report, took_s)
     others = [
         (0 if is_up_to_date else report.unchanged, "unchanged"),
         (report.excluded, "excluded by your settings"),
@@ -92,10 +91,16 @@ def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]
 
 
 def _list_problems(problems: Sequence[Problem], home: Path) -> Iterator[str]:
-    for problem in problems[:MAX_PROBLEMS_SHOWN]:
-        yield "  " + to_cell(render_path(str(problem), home))
-    more = len(problems) - MAX_PROBLEMS_SHOWN
-    if more > 0:
+    # A file of a strange format has the same problem on every line.
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.path, problem.reason), []).append(problem)
+    for same in list(alike.values())[:MAX_PROBLEMS_SHOWN]:
+        times = f" ({len(same):,} times)" if len(same) > 1 else ""
+        yield "  " + to_cell(render_path(str(same[0]), home)) + times
+    left = list(alike.values())[MAX_PROBLEMS_SHOWN:]
+    if left:
+        more = sum(map(len, left))
         yield f"  … and {more:,} more (--json lists them all)"
 
 
@@ -204,7 +209,7 @@ def render_status(
         *([("Database", status.store)] if status.store else []),
         ("Sessions", f"{status.sessions:,}" + (f" ({hosts})" if hosts else "")),
         ("Messages", f"{status.messages:,}"),
-        ("Size", render_size(status.size_bytes)),
+        ("History", render_size(status.size_bytes)),
         ("Index", _index_state(status.index)),
         *_vector_state(status.index),
         ("Logs", _log_state(status.logs)),

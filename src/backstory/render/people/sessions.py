@@ -13,6 +13,7 @@ from backstory.render.layout import (
     cut_to_width,
     render_columns,
     to_cell,
+    wrap_facts,
 )
 from backstory.render.people.hits import folder_name
 from backstory.search.subagents import ListedConversation
@@ -23,10 +24,12 @@ from backstory.values.structs import FrozenStruct
 # Ids of most sessions are shorter; that of a subagent may begin with its parent's.
 _MAX_ID_WIDTH = 20
 _MIN_FOLDER_WIDTH = 12
-_MAX_FOLDER_WIDTH = 40
+_MAX_FOLDER_WIDTH = 60
 # So much of a folder's name is shown where room is short.
 _NAME_WIDTH = 24
 _MIN_TITLE_WIDTH = 36
+# With less room beside a long id, a title stands below it.
+_MIN_TITLE_WIDTH_BESIDE_ID = 20
 _MAX_TITLE_CHARS = 200
 _INDENT = "  "
 _GAP = "  "
@@ -135,7 +138,9 @@ def _columns_width(rows: Sequence[_Row]) -> int:
 
 def _render_table(rows: Sequence[_Row], width: int | None) -> Iterator[str]:
     # On a terminal, the title needs room; of a long path, the end says most.
-    folder_width = None if width is None else max(_MIN_FOLDER_WIDTH, width // 6)
+    folder_width = None
+    if width is not None:
+        folder_width = min(max(_MIN_FOLDER_WIDTH, width // 6), _MAX_FOLDER_WIDTH)
     heads, cells = _to_table(rows)
     table = [
         [
@@ -169,9 +174,15 @@ def _ending(text: str, width: int | None) -> str:
 
 
 def _stack(row: _Row, width: int) -> Iterator[str]:
-    """Id and title, and below them the rest."""
+    """Id and title, and below them the rest; a long id has a line of its own."""
     indent = _INDENT if row.is_nested else ""
-    yield cut_to_width(f"{indent}{row.name}{_GAP}{row.title}", width)
+    name = f"{indent}{row.name}"
+    room = width - cell_len(name + _GAP)
+    if room >= min(cell_len(row.title), _MIN_TITLE_WIDTH_BESIDE_ID):
+        yield name + _GAP + cut_to_width(row.title, room)
+    else:
+        yield name
+        yield cut_to_width(indent + _INDENT + row.title, width)
     facts = [row.time, to_cell(row.session.host), render_count(row.messages, "message")]
     if row.subagents:
         facts.append(render_count(row.subagents, "subagent"))
@@ -180,14 +191,8 @@ def _stack(row: _Row, width: int) -> Iterator[str]:
     if row.folder:
         room = width - len(below) - cell_len(_BETWEEN.join(["", *facts]))
         facts.insert(0, _fit_folder(row.folder, room))
-    line = facts[0]
-    for fact in facts[1:]:
-        if cell_len(below + line + _BETWEEN + fact) <= width:
-            line += _BETWEEN + fact
-        else:
-            yield below + line
-            line = fact
-    yield cut_to_width(below + line, width)
+    for line in wrap_facts(facts, width - len(below), indent=""):
+        yield below + line
 
 
 def _fit_folder(folder: str, width: int) -> str:

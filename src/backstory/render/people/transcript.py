@@ -12,6 +12,7 @@ from backstory.render.layout import (
     plain_style,
     quote_lines,
     to_cell,
+    wrap_facts,
     wrap_indented,
 )
 from backstory.render.people.messages import (
@@ -74,14 +75,14 @@ def _render_head(
     place = render_path(session.project or "", home)
     if place and session.git_branch:
         place += f" ({session.git_branch})"
-    facts = (
+    facts = [
         session.host,
         session.native_id,
         place,
         render_count(session.message_count, "message"),
         render_span(session.started, session.last_active),
-    )
-    yield from wrap_indented(" · ".join(to_cell(fact) for fact in facts if fact), width)
+    ]
+    yield from wrap_facts([to_cell(fact) for fact in facts if fact], width)
     if session.parent_id:
         yield from wrap_indented(f"part of {to_cell(session.parent_id)}", width)
     if resume:

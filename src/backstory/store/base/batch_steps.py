@@ -35,7 +35,6 @@ class BatchSteps:
             changed_messages=self._changed_messages,
             problems=tuple(self._problems),
             last_message_id=self._last_message_id,
-            is_waiting=self._progress is not self._batch.progress,
         )
 
     def _wait_for_session(self) -> None:

@@ -111,8 +111,7 @@ class Written(FrozenStruct):
     """What a batch changed, and the problems that only the store could see.
 
     ``made_sessions`` are the native ids of new sessions; ``last_message_id`` is the
-    number of the batch's last message, new or not; ``is_waiting``: a companion has
-    facts about sessions that do not exist yet.
+    number of the batch's last message, new or not.
     """
 
     made_sessions: tuple[str, ...] = ()
@@ -120,7 +119,6 @@ class Written(FrozenStruct):
     changed_messages: int = 0
     problems: tuple[Problem, ...] = ()
     last_message_id: int | None = None
-    is_waiting: bool = False
 
 
 class SessionFilter(FrozenStruct):

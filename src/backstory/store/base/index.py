@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from backstory.values.structs import FrozenStruct
 from backstory.values.units import (
+    MESSAGES,
     OF_A_DAY,
     Container,
     FileRef,
@@ -49,6 +50,8 @@ Bounds = tuple[int | None, int | None]
 
 
 _ALL_KINDS = frozenset(UnitKind)
+# What was said in sessions, and their titles.
+_TALK = MESSAGES | {UnitKind.SESSION}
 
 
 class UnitFilter(FrozenStruct):
@@ -70,9 +73,17 @@ class UnitFilter(FrozenStruct):
     @property
     def has_conditions(self) -> bool:
         """Whether it leaves out anything but the units in ``without``."""
+        return self.kinds != _ALL_KINDS or self._has_bounds
+
+    @property
+    def leaves_out_only_notes(self) -> bool:
+        """Whether the units in ``without`` and notes are all that it leaves out."""
+        return self.kinds >= _TALK and not self._has_bounds
+
+    @property
+    def _has_bounds(self) -> bool:
         return (
-            self.kinds != _ALL_KINDS
-            or (self.said_from, self.said_before, self.days) != (None, None, None)
+            (self.said_from, self.said_before, self.days) != (None, None, None)
             or self.containers is not None
             or bool(self.without_containers)
         )

@@ -43,8 +43,14 @@ def find_short_ids(
 
 
 def _names_to_try(native_id: str) -> list[str]:
-    lengths = _SHORT_ID_CHARS if len(native_id) > _MAX_WHOLE_ID_CHARS else ()
-    return [*(native_id[:length] for length in lengths), native_id]
+    if len(native_id) <= _MAX_WHOLE_ID_CHARS:
+        return [native_id]
+    lengths = {*_SHORT_ID_CHARS, len(native_id)}
+    if "/" in native_id:
+        # What its parent's id begins with, too, would find the parent.
+        before = native_id.rindex("/") + 1
+        lengths |= {before + length for length in _SHORT_ID_CHARS}
+    return list(dict.fromkeys(native_id[:length] for length in sorted(lengths)))
 
 
 def _find_only(

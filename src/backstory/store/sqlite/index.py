@@ -29,7 +29,7 @@ from backstory.store.base.index_front import IndexFront
 from backstory.store.sqlite import chunks, index_maintenance, passages, units
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, translated
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import get_state, list_states
+from backstory.store.sqlite.index_state import Derived, get_state, list_states
 from backstory.store.sqlite.indexed_containers import list_files
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.unit_counts import UNITS, count_units, get_count
@@ -52,6 +52,7 @@ class SqliteIndex(IndexFront):
         self._words = WordSearch(self._connection)
         self._texts = TextScan(self._connection)
         self._vectors = VectorSearch(self._connection, embeddings)
+        self._with_tools: Derived[dict[SessionRef, bool]] = Derived()
         super().__init__(self._words, self._texts, self._vectors)
 
     @contextmanager
@@ -136,7 +137,13 @@ class SqliteIndex(IndexFront):
         self, sessions: Collection[SessionRef]
     ) -> frozenset[SessionRef]:
         with self._connection.reading() as db:
-            return units.find_sessions_with_tools(db, sessions)
+            known = self._with_tools.find(db)
+            if known is None:
+                self._with_tools.keep(db, known := {})
+            if new := set(sessions) - known.keys():
+                found = units.find_sessions_with_tools(db, new)
+                known |= {each: each in found for each in new}
+            return frozenset(each for each in sessions if known[each])
 
     def find_turn_parts(self, unit_ids: Collection[int]) -> dict[int, TurnPart]:
         with self._connection.reading() as db:

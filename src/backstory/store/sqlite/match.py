@@ -15,23 +15,6 @@ _AROUND_WEIGHT = 0.6
 BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
 
 
-def match_best(
-    db: apsw.Connection,
-    expression: str,
-    fitting_sql: str,
-    fitting_values: Sequence[object],
-    *,
-    tried: int,
-) -> tuple[list[tuple[int, float]], int]:
-    """The best matches that fit a condition on ``units``, and how many were tried.
-
-    Reading the unit of every match takes longer than scoring it. Most of the best
-    matches fit; whether these are enough is for the caller to say.
-    """
-    best = match_any(db, expression, limit=tried)
-    return keep_fitting(db, best, fitting_sql, fitting_values), len(best)
-
-
 def match_any(
     db: apsw.Connection, expression: str, *, limit: int
 ) -> list[tuple[int, float]]:

@@ -11,8 +11,8 @@ from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.match import (
     BM25,
     any_of,
+    keep_fitting,
     match_any,
-    match_best,
     match_expression,
     match_fitting,
     quote,
@@ -21,7 +21,7 @@ from backstory.store.sqlite.match import (
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_counts import UNITS, get_count
 from backstory.store.sqlite.unit_filter import Clause, to_clause
-from backstory.values.units import UnitKind
+from backstory.values.units import UnitKind, is_note
 
 # Up to this many units of the wanted days are listed before words are matched.
 _FEW_UNITS = 20_000
@@ -131,10 +131,9 @@ def match_words(
     if is_any_time and where.containers is None:
         # If too few of the best fit, all units are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
-        found, count = match_best(
-            db, expression, fitting_only.sql, fitting_only.values, tried=tried
-        )
-        if len(found) >= limit or count < tried:
+        best = match_any(db, expression, limit=tried)
+        found = _keep_fitting(db, best, where, fitting_only)
+        if len(found) >= limit or len(best) < tried:
             return found[:limit]
     days = _days_clause(db, where)
     return match_fitting(
@@ -144,6 +143,22 @@ def match_words(
         (*days.values, *fitting_only.values),
         limit=limit,
     )
+
+
+def _keep_fitting(
+    db: apsw.Connection,
+    matches: Sequence[tuple[int, float]],
+    where: UnitFilter,
+    clause: Clause,
+) -> list[tuple[int, float]]:
+    """Those of some matches that fit, which their numbers tell of most units."""
+    if where.leaves_out_only_notes:
+        notes = [match for match in matches if is_note(match[0])]
+        fitting = keep_fitting(db, notes, clause.sql, clause.values) if notes else []
+        left_out = {unit_id for unit_id, _ in notes} - {each for each, _ in fitting}
+        left_out |= where.without
+        return [match for match in matches if match[0] not in left_out]
+    return keep_fitting(db, matches, clause.sql, clause.values)
 
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
