@@ -1,6 +1,9 @@
 """A memory moves from files to a database and back, and is the same everywhere."""
 
+import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import date
@@ -325,6 +328,36 @@ def test_every_command_says_that_a_copy_is_not_complete(
 
     assert failed == dict.fromkeys(failed, StoreIncomplete.exit_code)
     assert told == dict.fromkeys(told, True)
+
+
+def test_hooks_tell_nothing_of_a_copy_that_is_not_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "target"
+    shell = Shell(tmp_path, folder / "backstory")
+    started = {"session_id": "now", "cwd": str(tmp_path), "source": "startup"}
+
+    def begin_session() -> str:
+        words = (sys.executable, "-m", "backstory.hooks", "session-start")
+        return subprocess.run(
+            [*words, "--host", "claude-code"],
+            input=json.dumps(started),
+            env=shell.environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+        with open_files(folder) as copy:
+            old.move_to(copy)
+        before = begin_session()
+        old.record("house", "user", "And the axe?")
+        with open_files(folder) as copy, pytest.raises(KeyboardInterrupt):
+            old.move_to(copy, on_count=stop)
+        after = begin_session()
+
+    assert "Has a ladder" in before
+    assert after == ""
 
 
 def chosen_database(postgres: PostgresServer, tenant: str) -> dict[str, str]:
