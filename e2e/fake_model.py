@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import zstandard
+from backstory.system.zstd import zstd
 
 CALL_TOOL = "CALL_TOOL"
 SEARCH_SESSION = "SEARCH_SESSION"
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "gzip":
                 return gzip.decompress(raw)
             case "zstd":
-                return zstandard.ZstdDecompressor().decompressobj().decompress(raw)
+                return zstd.decompress(raw)
         return raw
 
     def _answer(self, body: Body, answer: object) -> None:

@@ -19,12 +19,12 @@ from typing import Any
 
 import apsw
 import orjson
-import zstandard
 
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
 from backstory.memory import Memory
 from backstory.settings import read_settings
 from backstory.system.machine import Machine
+from backstory.system.zstd import compress
 from backstory.values.history import Item
 from backstory.values.moments import Moment
 from backstory.values.reports import IndexReport
@@ -77,7 +77,7 @@ def _make(file: Path, target: Path) -> None:
         db.close()
     elif file.name.endswith(".zst.txt"):
         target = target.with_name(file.name.removesuffix(".txt"))
-        target.write_bytes(zstandard.compress(file.read_bytes()))
+        target.write_bytes(compress(file.read_bytes()))
     else:
         shutil.copyfile(file, target)
     os.utime(target, (SAVED_AT, SAVED_AT))

@@ -14,7 +14,6 @@ from typing import IO, Any, Literal
 import apsw
 import orjson
 import pytest
-import zstandard
 
 from backstory.errors import StoreFull
 from backstory.ingest.importers.base import Conversation, Memo, Origin, Record
@@ -27,6 +26,7 @@ from backstory.memory import Memory
 from backstory.store.base.history import SessionFilter
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.system.files import describe
+from backstory.system.zstd import compress
 from backstory.values.history import Item, NewMessage, Problem, Role, Source
 from backstory.values.reports import IndexReport, ReadingProgress
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
@@ -378,7 +378,7 @@ def test_a_small_file_that_unpacks_to_very_much_is_read_to_a_limit(
     line = padded_line()
     count = 2 * HARMLESS_BYTES // len(line)
     file = tmp_path / "bomb.backstory.jsonl.zst"
-    file.write_bytes(zstandard.compress(line * count))
+    file.write_bytes(compress(line * count))
     size = file.stat().st_size
 
     first, second = memory.index(path=file), memory.index(path=file)

@@ -10,7 +10,6 @@ from pathlib import Path
 import apsw
 import orjson
 import pytest
-import zstandard
 
 from backstory.ingest.importers.base import Memo, Origin, Record
 from backstory.ingest.importers.claude_code import ClaudeCode
@@ -20,6 +19,7 @@ from backstory.memory import Memory
 from backstory.store.sqlite.connection import close_database, open_database
 from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
 from backstory.system.files import describe
+from backstory.system.zstd import compress
 from backstory.values.history import Item, Problem, Role, Source
 from backstory.values.reports import IndexReport, ReadingProgress
 from backstory.values.structs import replace
@@ -781,7 +781,7 @@ def test_a_compressed_file_that_is_cut_off_is_reported(
     memory: Memory, tmp_path: Path
 ) -> None:
     file = tmp_path / "talk.backstory.jsonl.zst"
-    file.write_bytes(zstandard.compress(b'{"role":"user","text":"yes"}\n' * 50)[:-10])
+    file.write_bytes(compress(b'{"role":"user","text":"yes"}\n' * 50)[:-10])
 
     report = memory.index(path=file)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from backstory.memory import Memory
 from backstory.push import send
 from backstory.push.batches import MAX_RAW_BYTES, parse_batch, write_batch
+from backstory.system.zstd import compress
 from tests.processes import kill_sometime
 from tests.samples import a_memory
 from tests.serve.team import Team, running_team
@@ -331,7 +331,7 @@ def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
 
 
 def packed(raw: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(raw)
+    return compress(raw)
 
 
 GOOD = write_batch("abc", [])

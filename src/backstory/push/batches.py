@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 
 import msgspec
-import zstandard
 
 from backstory.errors import BadQuery, show_value
+from backstory.system.zstd import ZstdError, compress, decompress
 from backstory.values.structs import FrozenStruct
 
 VERSION = 1
@@ -20,7 +20,7 @@ MAX_RAW_BYTES = 64_000_000
 # How much is put into one batch, if a message is not longer than that.
 GOOD_RAW_BYTES = 4_000_000
 _MAX_ID_CHARS = 100
-_MAX_WINDOW_BYTES = 8_000_000
+_MAX_WINDOW_BYTES = 8 * 1024 * 1024
 
 
 class SentSession(FrozenStruct, tag="session"):
@@ -84,7 +84,7 @@ def write_batch(history: str, parts: Iterable[Part]) -> bytes:
     lines = [msgspec.json.encode(_Head(VERSION, history)), b"\n"]
     for about, content in parts:
         lines += [msgspec.json.encode(about), b"\n", content]
-    return zstandard.ZstdCompressor().compress(b"".join(lines))
+    return compress(b"".join(lines))
 
 
 def parse_batch(sent: bytes) -> ReadBatch:
@@ -119,11 +119,9 @@ def _iter_parts(raw: BytesIO) -> Iterator[Part]:
 
 def _decompress(sent: bytes) -> bytes:
     """The content of a batch, if it is not much larger than any that is sent."""
-    unpacked = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     try:
-        with unpacked.stream_reader(sent) as stream:
-            raw = stream.read(MAX_RAW_BYTES + 1)
-    except (zstandard.ZstdError, MemoryError) as exc:
+        raw = decompress(sent, MAX_RAW_BYTES + 1, max_window_bytes=_MAX_WINDOW_BYTES)
+    except (ZstdError, MemoryError) as exc:
         raise BadQuery("this is not a batch, or it was cut off") from exc
     if len(raw) > MAX_RAW_BYTES:
         raise BadQuery(f"the batch has more than {MAX_RAW_BYTES:,} bytes")

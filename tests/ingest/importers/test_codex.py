@@ -5,11 +5,11 @@ from typing import Any
 
 import apsw
 import orjson
-import zstandard
 
 from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.codex import Codex, CodexThreads
 from backstory.memory import Memory
+from backstory.system.zstd import compress
 from backstory.values.history import Item, NewMessage, SessionFacts
 from tests.samples import parse_records
 
@@ -62,7 +62,7 @@ def test_a_rollout_that_is_compressed_later_gives_no_message_twice(
     memory.index()
 
     (home / ROLLOUT).unlink()
-    write(home / f"{ROLLOUT}.zst", zstandard.compress(a_rollout()))
+    write(home / f"{ROLLOUT}.zst", compress(a_rollout()))
     memory.index()
 
     assert texts(memory) == ["Hello"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import apsw
 import orjson
-import zstandard
 
 from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
+from backstory.system.zstd import compress
 from tests.samples import a_memory
 
 SCHEMA = "CREATE TABLE threads (id, summary, updated_at, data_type, data)"
@@ -20,7 +20,7 @@ def write_thread(home: Path, content: bytes, *, updated_at: str) -> None:
     file.unlink(missing_ok=True)
     db = apsw.Connection(str(file))
     db.execute(SCHEMA)
-    row = ("t", "A title", updated_at, "zstd", zstandard.compress(content))
+    row = ("t", "A title", updated_at, "zstd", compress(content))
     db.execute("INSERT INTO threads VALUES (?, ?, ?, ?, ?)", row)
     db.close()
 

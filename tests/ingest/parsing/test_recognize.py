@@ -9,7 +9,6 @@ from typing import IO, Literal
 
 import apsw
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from backstory.ingest.importers.base import Conversation, FormatRow, Origin
 from backstory.ingest.parsing.recognize import find_format, iter_recognized
 from backstory.memory import Memory
 from backstory.system.files import describe
+from backstory.system.zstd import compress
 from backstory.values.history import FoundFile, Item, Problem, Source
 from tests.ordinary_user import as_ordinary_user
 
@@ -129,7 +129,7 @@ def test_in_a_folder_only_names_of_transcripts_are_looked_at(tmp_path: Path) -> 
 
 def test_a_compressed_file_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl.zst"
-    file.write_bytes(zstandard.compress(b"hello" * 100_000))
+    file.write_bytes(compress(b"hello" * 100_000))
 
     assert recognize(file) == [a_source(file)]
 

@@ -4,13 +4,11 @@ Both hold entries of Pi's format, with the same ids, so a session that moved fro
 file into the database is not read twice.
 """
 
-import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import apsw
-import zstandard
 
 from backstory.ingest.importers.base import (
     Conversation,
@@ -37,6 +35,7 @@ from backstory.ingest.parsing.rows import (
     lenient,
     report_long,
 )
+from backstory.system.zstd import ZstdError, decompress
 from backstory.text.json_values import (
     JsonObject,
     as_text,
@@ -99,7 +98,7 @@ class OpenClaw:
             yield from report_long(row, f"event {seq} of session {session_id}")
             try:
                 event = _read_event(row["event_json"], row["event_zstd"])
-            except (ValueError, zstandard.ZstdError) as exc:
+            except (ValueError, ZstdError) as exc:
                 yield Problem(
                     f"event {seq} of session {session_id} cannot be read ({exc})"
                 )
@@ -148,8 +147,7 @@ def _read_event(plain: object, packed: object) -> JsonObject:
     if isinstance(packed, LongText):
         raise ValueError("too long to be unpacked")
     if isinstance(packed, bytes):
-        reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed))
-        plain = decode(reader.read(MAX_LINE_BYTES))
+        plain = decode(decompress(packed, MAX_LINE_BYTES))
     event = parse_json(plain if isinstance(plain, str) else "")
     if not isinstance(event, dict):
         raise ValueError("not a JSON object")

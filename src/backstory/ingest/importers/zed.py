@@ -6,10 +6,9 @@ Threads of other agents that run inside Zed are kept by those agents.
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import Any, Literal
 
 import apsw
-import zstandard
 
 from backstory.ingest.importers.base import (
     Conversation,
@@ -20,6 +19,7 @@ from backstory.ingest.importers.base import (
 from backstory.ingest.parsing.databases import list_columns
 from backstory.ingest.parsing.json_documents import read_object
 from backstory.ingest.parsing.rows import ForeignTable, LongText, decode, lenient
+from backstory.system.zstd import Unpacked, ZstdError
 from backstory.text.json_values import (
     JsonObject,
     as_list,
@@ -43,8 +43,6 @@ _COLUMNS = (
 )
 # What a thread is called until it has a title.
 _NO_TITLE = frozenset({"New Agent Thread", "New Thread"})
-# The most memory that unpacking a thread may take.
-_MAX_WINDOW_BYTES = 16 * 1024 * 1024
 
 
 class Zed:
@@ -119,13 +117,11 @@ def _unpack(data: Any, kind: object) -> tuple[JsonObject, Problem | None]:
         return read_object(io.BytesIO(content))
     if kind != "zstd":
         return {}, Problem(f"unknown data type {kind!r:.80}")
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    stream = io.BufferedReader(Unpacked(io.BytesIO(content)))
     try:
-        with decompressor.stream_reader(io.BytesIO(content)) as stream:
-            # What is too long is not unpacked. IO[bytes] and ZstdDecompressionReader
-            # are not the same to a type checker.
-            thread, problem = read_object(cast(IO[bytes], stream))
-    except zstandard.ZstdError as exc:
+        # What is too long is not unpacked.
+        thread, problem = read_object(stream)
+    except ZstdError as exc:
         return {}, Problem(f"it cannot be unpacked ({exc})")
     if not thread and problem is None:
         problem = Problem("nothing in it can be read; it may be incomplete")

@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import zstandard
-
 from backstory.errors import SourceUnreadable
 from backstory.system.files import open_file, stored_bytes
+from backstory.system.zstd import MAX_WINDOW_BYTES, Unpacked, ZstdError
 from backstory.values.history import Source
 
 HEAD_BYTES = 64 * 1024
@@ -30,8 +29,6 @@ MAX_RATIO = 250
 # Less than this does no harm, whatever it was unpacked from.
 HARMLESS_BYTES = 16 * 1024 * 1024
 MAX_UNPACKED_BYTES = 4 * 1024 * 1024 * 1024
-# The most memory that a compressed file may make its reader use.
-_MAX_WINDOW_BYTES = 32 * 1024 * 1024
 _FOREIGN_ERRORS = (
     OSError,
     EOFError,
@@ -141,15 +138,13 @@ def _open_entry(archive: zipfile.ZipFile, name: str, packed: int) -> IO[bytes]:
 
 
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
-    stream = decompressor.stream_reader(file, read_across_frames=True)
-    return io.BufferedReader(_Limited(stream, packed_bytes(file)))
+    return io.BufferedReader(_Limited(Unpacked(file), packed_bytes(file)))
 
 
 class _Limited(io.RawIOBase):
     """An unpacked stream; what is too long or damaged ends in ``SourceUnreadable``."""
 
-    def __init__(self, stream: zstandard.ZstdDecompressionReader, packed: int) -> None:
+    def __init__(self, stream: Unpacked, packed: int) -> None:
         self._stream = stream
         self._packed = packed
         self._left = max_unpacked(packed)
@@ -161,7 +156,7 @@ class _Limited(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             count = self._stream.readinto(buffer)
-        except zstandard.ZstdError as exc:
+        except ZstdError as exc:
             raise SourceUnreadable(_describe(exc)) from exc
         self._left -= count
         if self._left < 0:
@@ -169,12 +164,12 @@ class _Limited(io.RawIOBase):
         return count
 
 
-def _describe(error: zstandard.ZstdError) -> str:
+def _describe(error: ZstdError) -> str:
     """Why something cannot be unpacked. The library says it only in its own words."""
     said = str(error).rpartition(": ")[2]
     if "too much memory" in said:
         return (
-            f"unpacking it takes more than {_MAX_WINDOW_BYTES:,} bytes of memory, "
+            f"unpacking it takes more than {MAX_WINDOW_BYTES:,} bytes of memory, "
             "which no transcript does"
         )
     if said == "Unknown frame descriptor":
