@@ -330,26 +330,23 @@ def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
     assert laptop.push().new_messages == 1
 
 
-def packed(raw: bytes) -> bytes:
-    return compress(raw)
-
-
 GOOD = write_batch("abc", [])
 HEAD = b'{"push":1,"history":"abc"}\n'
 BAD_BATCHES = {
     "nothing": b"",
     "not compressed": b"hello",
     "half of one": GOOD[: len(GOOD) // 2],
-    "no head": packed(b"x\n"),
-    "another version": packed(b'{"push":2,"history":"abc"}\n'),
-    "no history": packed(b'{"push":1,"history":""}\n'),
-    "a path for a history": packed(b'{"push":1,"history":"../../x"}\n'),
-    "an unknown part": packed(HEAD + b'{"type":"run","number":1}\n'),
-    "a part without a number": packed(HEAD + b'{"type":"forgotten"}\n'),
-    "a part that is cut off": packed(
+    "one without its last byte": GOOD[:-1],
+    "no head": compress(b"x\n"),
+    "another version": compress(b'{"push":2,"history":"abc"}\n'),
+    "no history": compress(b'{"push":1,"history":""}\n'),
+    "a path for a history": compress(b'{"push":1,"history":"../../x"}\n'),
+    "an unknown part": compress(HEAD + b'{"type":"run","number":1}\n'),
+    "a part without a number": compress(HEAD + b'{"type":"forgotten"}\n'),
+    "a part that is cut off": compress(
         HEAD + b'{"type":"session","number":1,"size":100}\nx'
     ),
-    "a bomb": packed(b"\0" * (MAX_RAW_BYTES + 1)),
+    "a bomb": compress(b"\0" * (MAX_RAW_BYTES + 1)),
 }
 
 
@@ -378,7 +375,7 @@ def test_lines_that_make_no_sense_are_left_out(team: Team, number: int) -> None:
     about = {"type": "session", "number": 1, "size": len(ODD_LINES[number])}
     raw = HEAD + msgspec.json.encode(about) + b"\n" + ODD_LINES[number]
 
-    answer = team.post("/api/push", "anna-writes", content=packed(raw))
+    answer = team.post("/api/push", "anna-writes", content=compress(raw))
 
     assert answer.status_code == 200
     kept = team.memories["anna"].sessions()
@@ -390,7 +387,7 @@ def test_numbers_of_sessions_that_are_not_there_are_ignored(team: Team) -> None:
         HEAD + b'{"type":"forgotten","number":7}\n{"type":"kept","number":8,"ids":[]}\n'
     )
 
-    answer = team.post("/api/push", "anna-writes", content=packed(raw))
+    answer = team.post("/api/push", "anna-writes", content=compress(raw))
 
     assert answer.json()["forgotten"] == 0
 

@@ -16,8 +16,8 @@ class RecentVectors:
     for the same vector.
     """
 
-    # For each file that is open. Some thirty thousand vectors of the bundled model.
-    max_bytes: ClassVar[int] = 48_000_000
+    # For each file that is open. Some 26,000 vectors of the bundled model.
+    max_bytes: ClassVar[int] = 40_000_000
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
