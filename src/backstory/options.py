@@ -133,8 +133,8 @@ def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None
 def check_llm(settings: Settings, machine: Machine) -> str:
     """The configured language model, such as ``claude haiku``; empty for none.
 
-    It is not asked anything that costs tokens. Raises ``BackstoryError`` if it is seen
-    without that that it cannot work.
+    It is not asked anything that costs tokens. Raises ``BackstoryError`` if it is
+    already clear that it cannot work, such as when its program is not installed.
     """
     llm = llm_loader(settings, machine)()
     if llm is None:

@@ -46,7 +46,7 @@ def check_complete(home: Path) -> None:
     Whatever else is wrong with them, nothing is raised.
     """
     try:
-        SqliteGlance(home).list_project_folders()
+        SqliteGlance(home).check_complete()
     except StoreIncomplete:
         raise
     except StoreProblem:

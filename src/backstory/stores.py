@@ -57,7 +57,7 @@ class Stores(Protocol):
         ...
 
     def open_notes_to_complete(self) -> NotesPlace:
-        """The notes, for who completes a copy here."""
+        """The notes, for the move that completes a copy here."""
         ...
 
     def close(self) -> None:

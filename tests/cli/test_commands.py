@@ -462,7 +462,7 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
         (
             ("show", "nothing"),
             "backstory: no session has the id 'nothing'\n"
-            "  hint: run 'backstory sessions' to see the ids; a beginning will do\n",
+            "  hint: run 'backstory sessions' to see the ids\n",
         ),
         (
             ("show", "other", "--around", "99"),

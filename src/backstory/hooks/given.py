@@ -24,9 +24,8 @@ class GivenMemories:
     """
 
     def __init__(self, folder: str, session: str) -> None:
-        folder = folder if session else os.devnull
         name = f"{zlib.crc32(session.encode('utf-8', 'surrogatepass')):08x}{_SUFFIX}"
-        self._path = os.path.join(folder, name)
+        self._path = os.path.join(folder, name) if session else None
         self._session = " ".join(session.split())
         self._lines = self._read()
 
@@ -48,6 +47,8 @@ class GivenMemories:
         self._write([*keys, *([_COMPACTED] if is_compacted else [])])
 
     def _read(self) -> list[str]:
+        if self._path is None:
+            return []
         try:
             with open(self._path, encoding="utf-8") as file:
                 session, *lines = file.read(_MAX_BYTES).splitlines() or [""]
@@ -56,6 +57,8 @@ class GivenMemories:
         return lines if session == self._session else []
 
     def _write(self, lines: list[str]) -> None:
+        if self._path is None:
+            return
         self._lines = lines[-_MAX_KEYS:]
         text = "\n".join([self._session, *self._lines]) + "\n"
         try:

@@ -61,7 +61,7 @@ def get_session(history: HistoryStore, name: str) -> Session:
     if not found:
         raise UnknownName(
             f"no session has the id '{show_name(name)}'",
-            hint="run 'backstory sessions' to see the ids; a beginning will do",
+            hint="run 'backstory sessions' to see the ids",
         )
     if len(found) > 1:
         names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])

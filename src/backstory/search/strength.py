@@ -22,7 +22,7 @@ _ALL_WORDS = 0.8
 _ENOUGH_WORTH = 0.65
 _NEAR = 0.45
 # A hit that is this near by meaning needs no words.
-_VERY_NEAR = 0.6
+VERY_NEAR = 0.6
 # A name is rare from this share of the rarity of a word that nothing has: in a memory
 # of 4,000 messages, at most four have it.
 _RARE_NAME = 0.75
@@ -174,7 +174,7 @@ def judge(
     near = -1.0 if cosine is None else cosine
     has_words = coverage.share >= _ALL_WORDS
     is_related = cosine is None or near >= UNRELATED_COSINE
-    if has_phrase or (has_words and is_related) or near >= _VERY_NEAR:
+    if has_phrase or (has_words and is_related) or near >= VERY_NEAR:
         return Strength.STRONG
     if has_words:
         return Strength.FAIR

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from backstory.search.by_words import says_something
 from backstory.search.projects import is_same_project
-from backstory.search.strength import nearness, worth
+from backstory.search.strength import VERY_NEAR, nearness, worth
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
@@ -26,7 +26,6 @@ _OTHER_PROJECT_SHARE = 0.65
 # The words that a hit shares with the prompt must be this rare together, unless it is
 # very near: "fix the lint errors" and "make the tests pass" are near to many answers.
 _LEAST_RARITY = 0.6
-_VERY_NEAR = 0.6
 # A hit without a vector must have words that are rarer than one of the rarest.
 _LEAST_RARITY_ALONE = 1.1
 
@@ -96,7 +95,7 @@ def _measure(hit: Hit, project: Path | None) -> float:
         # No vector: the words alone must do.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY_ALONE else 0.0
     near = nearness(cosine, hit.part("passage"))
-    if rarity < _LEAST_RARITY and near < _VERY_NEAR:
+    if rarity < _LEAST_RARITY and near < VERY_NEAR:
         return 0.0
     value = worth(near, rarity)
     return value if is_ours else _OTHER_PROJECT_SHARE * value

@@ -219,8 +219,8 @@ class Tenant:
     """One tenant of a database: the only way to its rows.
 
     ``find_id`` is asked for its number once, before the first transaction. Rows of a
-    copy that is not complete are only for who ``completes`` it; for others, every
-    transaction raises ``StoreIncomplete``.
+    copy that is not complete are only for the move that ``completes`` it; for others,
+    every transaction raises ``StoreIncomplete``.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class Tenant:
         return self._tenant_id
 
     def completing(self) -> "Tenant":
-        """The same tenant, for who completes a copy there."""
+        """The same tenant, for the move that completes a copy there."""
         return Tenant(self.database, lambda: self.tenant_id, completes=True)
 
     @contextmanager

@@ -37,12 +37,12 @@ def looked_up(
     *,
     key: str = "unit_id",
     within: str = "index_id",
-    are: str = "%s::bigint[]",
+    keys: str = "%s::bigint[]",
 ) -> str:
     """What to select from for some rows of a tenant, each looked up by its key.
 
-    Its values are a list of keys, which ``are`` of a type, and the number that all rows
-    have in the column ``within``, if any. No two rows have the same key.
+    Its values are a list, which is bound as ``keys``, and the number that all rows have
+    in the column ``within``, if any. No two rows have the same key.
 
     The planner may expect one row of a tenant that was made since it last counted, and
     few rows of a large one. Asked for ``= ANY(keys)``, or for a join, it would read all
@@ -52,7 +52,7 @@ def looked_up(
     """
     condition = f"{table}.{within} = %s AND " if within else ""
     return f"""
-        unnest({are}) AS wanted (key)
+        unnest({keys}) AS wanted (key)
         CROSS JOIN LATERAL (
               SELECT {columns} FROM {table}
                WHERE {condition}{table}.{key} >= wanted.key
@@ -88,10 +88,10 @@ def in_places(
     *,
     key: str = "unit_id",
     within: str = "index_id",
-    are: str = "%s::bigint[]",
+    keys: str = "%s::bigint[]",
 ) -> str:
     """A condition for changing rows with some keys; its values are as of looked_up."""
-    found = looked_up(table, "ctid AS place", key=key, within=within, are=are)
+    found = looked_up(table, "ctid AS place", key=key, within=within, keys=keys)
     return f"{table}.ctid = ANY(ARRAY(SELECT place FROM {found}))"
 
 

@@ -114,7 +114,7 @@ def find_stored(
     if not native_ids:
         return {}
     keyed = looked_up(
-        "sessions", _STORED_COLUMNS, key="session_key", within="", are="%s::bytea[]"
+        "sessions", _STORED_COLUMNS, key="session_key", within="", keys="%s::bytea[]"
     )
     rows = db.execute(
         f"SELECT {_STORED_COLUMNS} FROM {keyed}".encode(),

@@ -30,6 +30,11 @@ class SqliteGlance:
     def __init__(self, home: Path) -> None:
         self._home = home
 
+    def check_complete(self) -> None:
+        """Raise ``StoreIncomplete`` for a copy that is not complete."""
+        with _reading(self._home, _HISTORY):
+            pass  # that looks at it
+
     def has_history(self) -> bool:
         return _is_there(self._home / _HISTORY)
 

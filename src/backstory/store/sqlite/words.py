@@ -132,7 +132,7 @@ def match_words(
         # If too few of the best fit, all units are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
         best = match_any(db, expression, limit=tried)
-        found = _keep_fitting(db, best, where, fitting_only)
+        found = _drop_unwanted(db, best, where, fitting_only)
         if len(found) >= limit or len(best) < tried:
             return found[:limit]
     days = _days_clause(db, where)
@@ -145,13 +145,16 @@ def match_words(
     )
 
 
-def _keep_fitting(
+def _drop_unwanted(
     db: apsw.Connection,
     matches: Sequence[tuple[int, float]],
     where: UnitFilter,
     clause: Clause,
 ) -> list[tuple[int, float]]:
-    """Those of some matches that fit, which their numbers tell of most units."""
+    """The matches that fit a filter.
+
+    If it leaves out only notes, the numbers of the others say that they are none.
+    """
     if where.leaves_out_only_notes:
         notes = [match for match in matches if is_note(match[0])]
         fitting = keep_fitting(db, notes, clause.sql, clause.values) if notes else []
