@@ -61,6 +61,15 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_every_page_is_in_the_list_of_pages() -> None:
+    index = REPOSITORY / "docs/README.md"
+    pages = {path for path in index.parent.rglob("*.md") if path != index}
+
+    listed = re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8"))
+
+    assert pages - {(index.parent / link).resolve() for link in listed} == set()
+
+
 def test_every_test_that_a_promise_names_exists() -> None:
     named = re.findall(r"`(tests/[^`]+)`", read("SECURITY.md"))
 
