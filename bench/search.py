@@ -158,9 +158,14 @@ def _built(messages: int) -> Built:
     return Built(kept, bare, messages)
 
 
+@cache
+def _real_vectors() -> NDArray[np.float32]:
+    return _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
+
+
 def make_vectors(index: SearchIndex) -> None:
     """Fill the cache with a vector for every unit that needs one, without the model."""
-    real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
+    real = _real_vectors()
     numbers = np.random.default_rng(20260220)
     done: set[int] = set()
     while waiting := index.list_to_embed(20_000, without=done):
@@ -177,7 +182,7 @@ def make_vectors(index: SearchIndex) -> None:
 
 def make_passages(history: HistoryStore, index: SearchIndex) -> None:
     """The same for the passages of long messages."""
-    real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
+    real = _real_vectors()
     numbers = np.random.default_rng(20260221)
     done: set[int] = set()
     while waiting := index.list_passages_to_embed(5_000, without=done):
