@@ -136,7 +136,7 @@ def test_search_shows_the_reply_to_what_was_asked(used: Searcher) -> None:
 def test_a_session_with_several_hits_says_once_how_to_resume_it(
     used: Searcher,
 ) -> None:
-    shown = used.out("search", "database sqlite loans.csv", "--source", "message")
+    shown = used.run("search", "database sqlite", "--source", "message").stdout
 
     assert shown.count("backstory show 5d0c1c53") > 1
     assert shown.count(RESUME) == 1

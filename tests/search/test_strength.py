@@ -41,6 +41,24 @@ def test_strength_is_judged_from_the_hit_alone(
 
 
 @pytest.mark.parametrize(
+    ("share", "has_phrase", "expected"),
+    [
+        (0.9, False, Strength.STRONG),
+        (0.7, False, Strength.WEAK),
+        (0.0, True, Strength.STRONG),
+    ],
+)
+def test_what_nobody_said_needs_nearly_all_words_of_the_query(
+    share: float, has_phrase: bool, expected: Strength
+) -> None:
+    coverage = Coverage(share, share)
+
+    strength = judge(coverage, None, has_phrase=has_phrase, was_said=False)
+
+    assert strength is expected
+
+
+@pytest.mark.parametrize(
     ("coverage", "candidate", "words", "expected"),
     [
         (0.0, a_candidate(1), 0.0, False),

@@ -24,7 +24,7 @@ from backstory.store.base.index import BestPassage, TurnPart, Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
 from backstory.values.query import DayRange, Query
-from backstory.values.units import OF_A_DAY, Container, UnitKind
+from backstory.values.units import OF_A_DAY, UNSPOKEN, Container, UnitKind
 
 # How much a message's session adds to it.
 _SESSION_SHARE = 0.3
@@ -60,6 +60,7 @@ _OTHERS_WEIGHT = 0.8
 # How much the request adds to a message of the agent that answers it.
 _REQUEST_SHARE = 0.1
 _DAY_US = 86_400e6
+_NOT_SAID = UNSPOKEN | {UnitKind.SESSION}
 
 _PARTS = (
     "words",
@@ -90,6 +91,7 @@ class Candidate(NamedTuple):
     for what nobody said, such as a tool's output. ``request_id`` is the message of the
     user that a message of an agentic session answers, and ``is_step`` says that a tool
     was used right after it. ``passage`` is the nearest one of a long message.
+    ``was_said`` is false for tools' calls and results, and for titles and previews.
     """
 
     unit_id: int
@@ -106,6 +108,7 @@ class Candidate(NamedTuple):
     request_id: int | None = None
     is_step: bool = False
     passage: BestPassage | None = None
+    was_said: bool = True
 
 
 class Ranked(NamedTuple):
@@ -167,6 +170,7 @@ def to_candidates(
             part.request_id,
             part.is_step,
             found.passages.get(unit_id),
+            kind not in _NOT_SAID,
         )
 
     return [to_candidate(unit) for unit in found.units.values()]

@@ -143,6 +143,7 @@ def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> S
         coverage,
         _nearness(candidate),
         has_phrase=candidate.has_phrase,
+        was_said=candidate.was_said,
         is_lenient=candidate.is_on_named_day or _is_spaceless(query),
     )
 
@@ -164,6 +165,7 @@ def judge(
     cosine: float | None,
     *,
     has_phrase: bool,
+    was_said: bool = True,
     is_lenient: bool = False,
 ) -> Strength:
     """How well a hit answers by itself.
@@ -182,7 +184,8 @@ def judge(
         # On a named day, less is needed; and in scripts without spaces, half of the
         # pairs of characters that are searched for are not words.
         is_weak = coverage.share < 0.25 and near < 0.3
-    elif coverage.lacks_name:
+    elif coverage.lacks_name or not was_said:
+        # What tools return has some of the words of most questions about a project.
         is_weak = True
     elif cosine is None:
         is_weak = coverage.share < 0.5
