@@ -785,6 +785,14 @@ def test_a_reply_stands_under_what_it_replies_to() -> None:
     ]
 
 
+def test_a_person_is_shown_a_text_without_its_blank_lines() -> None:
+    text = "## Done\n\n- one\n \n\n- two\n"
+
+    shown = list(render_hits(searched("x", (replace(ASKED, excerpt=text),)), names={}))
+
+    assert shown[1:4] == ["   User  │ ## Done", "         │ - one", "         │ - two"]
+
+
 @pytest.mark.parametrize("text", ["a long reply " * 20, "長い返事" * 20])
 def test_a_reply_is_cut_to_the_width_of_the_terminal(text: str) -> None:
     hit = replace(ASKED, reply=replace(ANSWERED, text=text))

@@ -153,12 +153,17 @@ def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator
         text = shown_excerpt(hit, query, unchanged)
     speaker = render_speaker(hit.speaker, hit.tool_name)
     yield from quote_lines(
-        text.strip(),
+        _without_blank_lines(text.strip()),
         width,
         indent=_INDENT,
         speaker=_fit_speaker(speaker),
         mark=partial(_highlight, query=query, style=style),
     )
+
+
+def _without_blank_lines(text: str) -> str:
+    # Answers in Markdown have so many that hits would fill the screen.
+    return "\n".join(line for line in text.split("\n") if line.strip())
 
 
 def _fit_speaker(speaker: str) -> str:
