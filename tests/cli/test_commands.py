@@ -637,6 +637,25 @@ def test_one_setting_can_be_read(shell: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["search", "x", "--set", "a=b"], "--set NAME=VALUE search"),
+        (["memory", "show", "--home", "/srv"], "--home PATH memory show"),
+    ],
+)
+def test_an_option_of_all_commands_behind_one_says_where_it_goes(
+    shell: Shell, typed: list[str], expected: str
+) -> None:
+    done = shell.run(*typed)
+
+    option = expected.partition(" ")[0]
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: '{option}' goes before the command: backstory {expected} ...",
+    )
+
+
 def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
     done = shell.run("curat", "tea")
 

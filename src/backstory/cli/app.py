@@ -232,6 +232,20 @@ class Command(click.Command):
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         return _HELP_OPTION
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as exc:
+            program, _, command = ctx.command_path.partition(" ")
+            for option in ctx.find_root().command.params:
+                if exc.option_name in option.opts and option.expose_value:
+                    value = option.make_metavar(ctx)
+                    ctx.fail(
+                        f"'{exc.option_name}' goes before the command: "
+                        f"{program} {exc.option_name} {value} {command} ..."
+                    )
+            raise
+
 
 class Group(click.Group):
     """A group whose help says what each command does in whole lines, at any width."""
