@@ -108,7 +108,7 @@ def _describe_operation(operation: Operation) -> str:
     places = [(each, "address") for each in operation.parameters]
     places += [(each, "body") for each in operation.body]
     if places:
-        lines += ["| name | in the | what it says |", "|---|---|---|"]
+        lines += ["| name | in the | meaning |", "|---|---|---|"]
         for each, place in places:
             needed = " Required." if each.is_required else ""
             lines.append(f"| `{each.name}` | {place} | {each.summary}{needed} |")

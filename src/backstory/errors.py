@@ -70,7 +70,7 @@ class NoModel(ConfigError):
 
 
 class UnknownName(BackstoryError):
-    """There is no agent program, format, session or project folder of that name."""
+    """There is no agent program, format, session or project folder with that name."""
 
     exit_code = 12
 
@@ -177,7 +177,7 @@ class StoreUnwritable(StoreProblem):
 
 
 class StoreUnreachable(StoreProblem):
-    """The database server does not answer, or does not let us in.
+    """The database server does not answer, or refuses the connection.
 
     If the connection was lost while something was written, it may have been written or
     not; all of it or nothing. Writing it again does no harm.
@@ -188,12 +188,12 @@ class StoreUnreachable(StoreProblem):
 
 
 class StoreIncomplete(StoreProblem):
-    """It is a copy that ``backstory move`` has not completed: part of a memory."""
+    """Only part of a memory is there: ``backstory move`` has not completed the copy."""
 
     exit_code = 28
     hint = (
-        "run the same 'backstory move' again, where it is copied from; it goes on from "
-        "where it was"
+        "run the same 'backstory move' again on the machine it is copied from; it "
+        "continues where it stopped"
     )
 
 
@@ -235,7 +235,7 @@ class FactAmbiguous(BackstoryError):
 
 
 class InstallRefused(BackstoryError):
-    """A file of an agent program cannot be changed safely; it is as it was."""
+    """A file of an agent program cannot be changed safely; it was left as it is."""
 
     exit_code = 34
     hint = "nothing was changed there; correct it, then run the command again"
@@ -248,14 +248,14 @@ class ProviderError(BackstoryError):
 
 
 class ProviderRefused(ProviderError):
-    """The provider refuses, and will again: key, quota, model or size."""
+    """The provider refuses the request, and would again: key, quota, model or size."""
 
     exit_code = 41
     hint = "check its settings: 'backstory settings' shows them"
 
 
 class ProviderUnavailable(ProviderError):
-    """The provider did not answer properly; it may the next time."""
+    """The provider did not answer properly; it may do so the next time."""
 
     exit_code = 42
     hint = "searches go by words alone until it answers; nothing is lost"

@@ -173,7 +173,7 @@ SETTINGS = (
     Setting(
         "keep.days",
         0,
-        "How many days conversations are kept; what was said before is forgotten when "
+        "How many days conversations are kept; anything older is forgotten when "
         "sources are read. 0 keeps everything.",
         minimum=0,
     ),
@@ -186,7 +186,7 @@ SETTINGS = (
     Setting(
         "keep.tool_output_days",
         0,
-        "The same as keep.days, for the results of tools alone.",
+        "The same as keep.days, for tool results only.",
         minimum=0,
     ),
     Setting(
@@ -367,8 +367,8 @@ SETTINGS = (
     Setting(
         "search.remote",
         False,
-        "Have 'backstory search' ask the server of push.url as well, and rank what "
-        "both find as one.",
+        "Have 'backstory search' ask the server of push.url as well, and rank the "
+        "results together.",
     ),
     Setting(
         "search.remote_seconds",

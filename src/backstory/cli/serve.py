@@ -54,9 +54,9 @@ def serve(
 ) -> None:
     """Serve the memory to other machines: MCP, the page and its JSON API.
 
-    Whoever connects needs a token ('backstory token create'). Without --certificate or
-    --behind-proxy it listens on this machine only. SIGTERM or Ctrl-C ends it, after the
-    requests that are being answered.
+    Every client needs a token ('backstory token create'). Without --certificate or
+    --behind-proxy, it listens on this machine only. SIGTERM or Ctrl-C ends it, after
+    the requests that are being answered.
     """
     # Slow to import, and --help does not need it.
     from backstory.serve.listening import Listening

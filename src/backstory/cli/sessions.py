@@ -76,7 +76,7 @@ class SessionFlags(FrozenStruct):
     "--warm-ups",
     "with_warm_ups",
     is_flag=True,
-    help="Show sessions that Claude Code starts by itself, to be ready.",
+    help="Show warm-ups: sessions that Claude Code starts in advance.",
 )
 @click.option(
     "--resume",

@@ -25,7 +25,7 @@ class WhatToExport(FrozenStruct):
 
 
 class ExportReport(FrozenStruct):
-    """What an export has, and what was done to make it so.
+    """What an export contains, and what was done to bring it up to date.
 
     ``sessions``, ``messages``, ``daily_logs`` and ``has_memory`` are what was exported;
     ``kept_sessions`` were in the folder before and are not part of this export.
@@ -52,7 +52,7 @@ class ExportReport(FrozenStruct):
 
 
 class ImportReport(FrozenStruct):
-    """What an export has, and what of it is new here; or would be, if a dry run.
+    """What an export contains, and what of it was new here, or would be if imported.
 
     ``new_messages`` were added, to ``changed_sessions`` of which ``new_sessions`` are
     new; ``known_messages`` were here already. ``forgotten_messages`` were forgotten

@@ -5,7 +5,7 @@ from backstory.values.structs import FrozenStruct
 
 
 class MoveReport(FrozenStruct):
-    """What is in the new place now: the same as in the old one, which was compared.
+    """What is in the new place now: the same as in the old one, as a comparison showed.
 
     ``rows`` are the numbers of rows of each table. ``was_there``: nothing had to be
     copied.

@@ -65,7 +65,7 @@ class IndexReport(FrozenStruct):
 
 
 class SavedTexts(FrozenStruct):
-    """A file with the texts of messages that only the index had any more."""
+    """A file with the texts of messages that only the index still had."""
 
     path: Path
     messages: int

@@ -27,7 +27,7 @@ class DayCount(FrozenStruct):
 
 
 class GroupCount(FrozenStruct):
-    """The sessions of one agent program or project; one without a project has none."""
+    """The sessions of one agent program or project; ``name`` is None for no project."""
 
     name: str | None
     sessions: int = 0
