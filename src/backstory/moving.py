@@ -231,7 +231,7 @@ def _check(
             raise StoreProblem(
                 f"the copy of the table {table.name} is not the same: {found[0]:,} "
                 f"rows instead of {expected[0]:,}, or other values",
-                hint="the old place is as it was; run the command again",
+                hint="the original is unchanged; run the command again",
             )
 
 

@@ -117,7 +117,7 @@ def _ask_own(
             _echo_problems(problems, app.user_home)
             raise BadQuery(
                 f"{path}: it has no question that can be asked",
-                hint='write one a line: {"question": "…", "text": "…"}',
+                hint='write one per line: {"question": "…", "text": "…"}',
             )
         (case,) = flags.choose([Case(_OWN, (), tuple(questions))])
         with progress.bars() as bars:
