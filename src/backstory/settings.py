@@ -243,8 +243,8 @@ SETTINGS = (
     Setting(
         "logs.quiet_minutes",
         30.0,
-        "How long nothing must be said in a session before it is summarized without "
-        "being asked for; 0 turns that off.",
+        "How long a session must be silent before it is summarized automatically; 0 "
+        "turns that off.",
         minimum=0,
     ),
     Setting(

@@ -419,7 +419,7 @@ def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
         "[4] ASSISTANT  14:34\n"
         "  │ SQLite.\n"
         "\n"
-        "Tools take one line each; --tools shows them whole.\n"
+        "Tools take one line each; --tools shows them in full.\n"
     )
 
 

@@ -184,6 +184,38 @@ def test_without_conversations_it_says_so(tmp_path: Path) -> None:
     assert "There is nothing to show." in shell.out("stats", "--svg", "-")
 
 
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (
+            ["--since", "2026-03-01"],
+            "No conversations since 2026-03-01. There are 5 on",
+        ),
+        (
+            ["--until", "2025-02-23"],
+            "No conversations until 2025-02-23. There are 5 on",
+        ),
+        (
+            ["--since", "2026-02-25"],
+            "3 conversations, 14 messages from 2026-02-25 to 2026-02-26. "
+            "There are 2 more on",
+        ),
+        (
+            ["--until", "2026-02-25"],
+            "4 conversations, 21 messages from 2026-02-23 to 2026-02-25. "
+            "There is 1 more on",
+        ),
+    ],
+)
+def test_it_says_which_days_were_counted_and_what_is_on_others(
+    shell: Shell, days: list[str], said: str
+) -> None:
+    first = " ".join(shell.out("stats", *days).partition("\n\n")[0].split())
+
+    where = "other days, or without a date: see --since, --until and --year."
+    assert first == f"{said} {where}"
+
+
 def test_what_excludes_each_other_is_refused(shell: Shell) -> None:
     refused = {
         words: shell.run("stats", *words.split()).stderr.splitlines()[-1]

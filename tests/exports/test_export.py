@@ -55,7 +55,7 @@ def test_the_folder_has_conversations_to_read_and_the_notes(
     (markdown,) = out.glob("conversations/2026-02/2026-02-20-the-ladder-*.md")
     assert data_file(out, "the-ladder").stem.startswith(markdown.stem)
     assert markdown.read_text().split("\n\n", 2)[2] == (
-        "What was said stands behind `>` or in a code block. Long output of tools is "
+        "What was said is quoted with `>` or in a code block. Long output of tools is "
         "cut; the `.jsonl` file beside this one has all of it.\n"
         "\n"
         "## User · 2026-02-20 12:00 UTC\n"

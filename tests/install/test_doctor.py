@@ -76,6 +76,7 @@ def test_files_that_were_not_read_yet_are_told(shell: Shell, tmp_path: Path) -> 
     code, after = findings(shell, tmp_path)
 
     assert "agents' files" not in before
+    assert before["history"] == ("ok", "1 session, 1 message", "")
     assert (code, after["agents' files"]) == (
         0,
         ("note", "changed since they were read: 1 of Claude Code", "backstory index"),

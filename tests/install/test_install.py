@@ -250,6 +250,51 @@ def test_what_claude_codes_own_command_wrote_is_undone_to_the_byte(
     assert everything(shell.home) == before
 
 
+@pytest.mark.parametrize(
+    ("files", "has_program"),
+    [
+        ("usual", True),
+        ("odd", True),
+        ("usual", False),
+        ("odd", False),
+        ("nothing", False),
+    ],
+)
+@pytest.mark.parametrize("order", ["user one two", "two one user", "one user two"])
+def test_parts_of_projects_in_one_file_are_undone_in_any_order(
+    shell: Shell, path: str, files: str, order: str, *, has_program: bool
+) -> None:
+    path = path if has_program else ""
+    projects = [shell.home / "one", shell.home / "two"]
+    for project in projects:
+        project.mkdir()
+    write_files(shell.home, USER_FILES[files])
+    before = everything(shell.home)
+    at = {each.name: Shell(shell.home, shell.kept, folder=each) for each in projects}
+
+    def change(command: str, where: str) -> set[str]:
+        inside, only = (at[where], ["--project"]) if where in at else (shell, [])
+        run(inside, path, command, "claude-code", *only)
+        file = shell.home / ".claude.json"
+        state = json.loads(file.read_text()) if file.exists() else {}
+        held = state.get("projects", {})
+        own = {each.name: held.get(str(each), {}) for each in projects}
+        return {
+            name
+            for name, holder in {"user": state, **own}.items()
+            if "backstory" in holder.get("mcpServers", {})
+        }
+
+    installed = [change("install", where) for where in ("user", "one", "two", "user")]
+    removed = [change("uninstall", where) for where in order.split()]
+
+    _, second, third = order.split()
+    everywhere = {"user", "one", "two"}
+    assert installed == [{"user"}, {"user", "one"}, everywhere, everywhere]
+    assert removed == [{second, third}, {third}, set()]
+    assert everything(shell.home) == before
+
+
 def test_the_state_that_claude_code_made_for_itself_stays(
     shell: Shell, path: str
 ) -> None:

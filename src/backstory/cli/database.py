@@ -12,7 +12,7 @@ _OWNER = click.option(
     "--owner",
     required=True,
     metavar="URL",
-    help="The database, opened as the role that owns its tables, or is to: "
+    help="The database, opened as the role that owns its tables, or will: "
     "postgresql://owner@host/database, or env:NAME or file:/path for where it is.",
 )
 
@@ -22,7 +22,7 @@ def database() -> None:
     """Prepare a PostgreSQL database to keep memories in, and manage its tenants.
 
     A memory is kept in one if store.url names it. These commands are for the role that
-    owns its tables; it must be another than the one in store.url.
+    owns its tables; it must not be the one in store.url.
     """
 
 

@@ -50,7 +50,9 @@ from backstory.values.forgetting import ForgetReport
 @click.option("--host", type=HOST, metavar="NAME", help="All of this agent program.")
 @click.option("--before", type=FIRST_DAY, help="All that was said before this day.")
 @click.option("--after", type=LAST_DAY, help="All that was said after this day.")
-@click.option("--fact", metavar="TEXT", help="A fact of MEMORY.md: words only it has.")
+@click.option(
+    "--fact", metavar="TEXT", help="A fact of MEMORY.md: words that only it has."
+)
 @click.option("--with-notes", is_flag=True, help="Also what daily logs say about it.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")

@@ -105,9 +105,9 @@ def install(
 def uninstall(
     app: App, names: tuple[str, ...], in_project: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Take everything that 'backstory install' added out again.
+    """Remove everything that 'backstory install' added.
 
-    Without HOST, of all agent programs. The history and the notes are kept.
+    Without HOST, from all agent programs. The history and the notes are kept.
     """
     setup = _set_up(app, in_project=in_project, is_dry_run=dry_run)
     rows = [get_host_row(name) for name in names] or list(HOST_ROWS)

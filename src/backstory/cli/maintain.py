@@ -34,12 +34,12 @@ from backstory.system.machine import find_home
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
-    """Look for damage in the files of the home, or in the database that it is in.
+    """Look for damage in the files of the home, or in its PostgreSQL database.
 
     With --repair, a new history.db takes the place of a damaged one: it has everything
-    that can be read, and the damaged file is kept. A damaged index is rebuilt. What
-    else is damaged in a PostgreSQL database has to be repaired there. Exit code 23
-    means that something is damaged or lost, 20 that a file could not be checked.
+    that can be read, and the damaged file is kept. A damaged index is rebuilt. Other
+    damage in a PostgreSQL database has to be repaired there. Exit code 23 means that
+    something is damaged or lost, 20 that a file could not be checked.
     """
     home = find_home(app.machine, app.home)
     database = read_database(app.settings, app.machine)
@@ -85,8 +85,8 @@ def rebuild(app: App) -> None:
 def salvage(app: App) -> None:
     """Save what the index still knows of messages that the history has lost.
 
-    Writes their texts, without upper case, to a file that 'backstory index --path' can
-    read. Exit code 1 means that there was nothing to save.
+    Writes their texts, in lower case, to a file that 'backstory index --path' can read.
+    Exit code 1 means that there was nothing to save.
     """
     saved = app.memory.salvage()
     click.echo(render_saved(saved, home=app.user_home))

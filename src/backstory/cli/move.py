@@ -35,9 +35,9 @@ def move(app: App, target: str, tenant: str | None) -> None:
     """Copy the whole memory to a PostgreSQL database, or from one into files.
 
     Conversations keep their numbers, and searches find the same. The copy is compared
-    with the original, which stays as it is. If it is stopped, run it again: it goes on
-    where it was. Run again later, it copies what is new, unless the copy was used
-    meanwhile. To use the copy, set store.url, or unset it.
+    with the original, which stays as it is. If it is stopped, run it again: it
+    continues where it stopped. Run again later, it copies what is new, unless the copy
+    has been used in the meantime. To use the copy, set store.url, or unset it.
     """
     home, flags = find_home(app.machine, app.home), list(app.flags)
     if target.startswith(_ADDRESSES):

@@ -82,7 +82,7 @@ class SessionFlags(FrozenStruct):
     "--resume",
     "with_resume",
     is_flag=True,
-    help="Show how to continue each in its own program, where it can be.",
+    help="Show how to continue each in its own program, if it can be.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @no_pager_option

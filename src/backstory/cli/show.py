@@ -30,7 +30,7 @@ _FORMATS = ("text", "markdown", "html", "json")
     show_default=True,
     help="Number of messages on each side.",
 )
-@click.option("--tools", is_flag=True, help="Show calls and results of tools whole.")
+@click.option("--tools", is_flag=True, help="Show tool calls and results in full.")
 @click.option(
     "--format",
     "as_format",
@@ -53,8 +53,8 @@ def show(
 ) -> None:
     """Show a conversation; SESSION is its id or the beginning of its id.
 
-    MESSAGE is the number shown before a message, or its native id. Calls and results of
-    tools take one line each; --tools shows them whole, and changes of files as diffs.
+    MESSAGE is the number shown before a message, or its native id. Tool calls and
+    results take one line each; --tools shows them in full, and edits of files as diffs.
     """
     found = app.memory.session(session)
     asked = None if around is None else find_message(app.memory, found, around)

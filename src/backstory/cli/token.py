@@ -66,7 +66,7 @@ def create(
 ) -> None:
     """Make a token and print it, this one time only.
 
-    NAME is for you, such as who gets it or on which machine it is used.
+    NAME is for your own reference, such as who gets it or which machine uses it.
     """
     expires_at = None
     if until is not None:
@@ -104,7 +104,7 @@ def create(
 @_OWNER
 @click.pass_obj
 def list_tokens(app: App, as_json: bool, owner: str) -> None:
-    """List the tokens, of which only the beginning is known."""
+    """List the tokens; only the beginning of each is known."""
     found = _open_tokens(app, owner).list()
     if as_json:
         click.echo(to_json([token_object(each) for each in found]))

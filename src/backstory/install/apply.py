@@ -225,7 +225,18 @@ class Installation(Struct, dict=True):
                         change.after.encode(),
                         instead_of=change.before.encode(),
                     )
+        if changes:
+            self.record.revise_others(step.path, lambda raw: self._revised(step, raw))
         self.record.forget(step.path)
+
+    def _revised(self, step: Edit, raw: bytes) -> bytes | None:
+        """What is kept of a file, as it would be had we never added these parts."""
+        try:
+            text = _decode(step.path, raw)
+            made = self._undone(step, text) if step.has_parts(text) else text
+        except EditRefused:
+            return raw
+        return None if made is None else made.encode()
 
     # -- commands ---
 

@@ -27,7 +27,7 @@ from backstory.install.hosts import HOST_ROWS
 from backstory.install.hosts.base import HostRow, Switch, Target
 from backstory.install.plugins import find_plugin, find_switched_off, has_unapproved
 from backstory.memory import Memory
-from backstory.render.format import render_path
+from backstory.render.format import render_count, render_path
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.structs import FrozenStruct, replace
@@ -312,7 +312,9 @@ def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
         text = "it does not list its tools" + (f" ({said})" if said else "")
         return Finding(Mark.PROBLEM, about, text, shlex.join(words))
     took_s = time.monotonic() - started
-    return Finding(Mark.OK, about, f"{len(listed)} tools, in {took_s:.1f} s")
+    return Finding(
+        Mark.OK, about, f"{render_count(len(listed), 'tool')}, in {took_s:.1f} s"
+    )
 
 
 def _first_line(errors: IO[bytes]) -> str:
@@ -390,7 +392,8 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
     except BackstoryError as exc:
         yield Finding(Mark.PROBLEM, "history", str(exc), exc.hint)
         return
-    text = f"{status.sessions:,} sessions, {status.messages:,} messages"
+    sessions = render_count(status.sessions, "session")
+    text = f"{sessions}, {render_count(status.messages, 'message')}"
     if status.messages:
         yield Finding(Mark.OK, "history", text)
     else:

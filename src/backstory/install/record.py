@@ -4,7 +4,7 @@ Each changed file is kept twice: as it was before, and as we left it. So it can 
 back byte for byte, even after others have changed other parts of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -21,6 +21,7 @@ _BACKUPS = "backups"
 
 
 class _Entry(TypedDict):
+    path: str
     had_file: bool
     folders: list[str]
 
@@ -37,61 +38,94 @@ class ChangedFile(FrozenStruct):
 
 
 class InstallRecord:
-    """The files that we changed, by path."""
+    """The files that we changed, by path.
 
-    def __init__(self, folder: Path) -> None:
+    A file of the user's may have parts for the whole machine and for several projects;
+    with ``project``, this is the record of what was added for that one.
+    """
+
+    def __init__(self, folder: Path, project: Path | None = None) -> None:
         self.folder = folder
+        self._project = project
         self._path = folder / _RECORD
         self._entries = self._read()
 
     @classmethod
-    def of(cls, machine: Machine) -> "InstallRecord":
-        return cls(find_user_file(machine).parent)
+    def of(cls, machine: Machine, project: Path | None = None) -> "InstallRecord":
+        return cls(find_user_file(machine).parent, project)
 
     def find(self, path: Path) -> ChangedFile | None:
         """What is known about a file; None if it was not changed, or that is lost."""
-        entry = self._entries.get(str(path))
+        return self._find(self._name(path))
+
+    def list_paths(self) -> list[Path]:
+        """The files that have our parts."""
+        return [Path(entry["path"]) for entry in self._entries.values()]
+
+    def backup(self, path: Path) -> Path:
+        """Where the file is kept as it was before."""
+        return self._backup(self._name(path), path)
+
+    def save(self, path: Path, change: ChangedFile) -> None:
+        """Keep what is needed to undo a change; before it is made."""
+        self._save(self._name(path), path, change)
+
+    def forget(self, path: Path) -> None:
+        """Forget a change that was undone, with its backup."""
+        name = self._name(path)
+        with storing(self.folder):
+            self._entries.pop(name, None)
+            self._backup(name, path).unlink(missing_ok=True)
+            self._copy(name, path).unlink(missing_ok=True)
+            self._write()
+
+    def revise_others(
+        self, path: Path, revise: Callable[[bytes], bytes | None]
+    ) -> None:
+        """Revise what is kept of a file for others, whose parts are in it as well."""
+        for name, entry in list(self._entries.items()):
+            saved = self._find(name)
+            if Path(entry["path"]) != path or name == self._name(path) or saved is None:
+                continue
+            before = None if saved.before is None else revise(saved.before)
+            after = revise(saved.after) or b""
+            self._save(name, path, ChangedFile(before, after, saved.folders))
+
+    def _name(self, path: Path) -> str:
+        is_shared = self._project and not path.is_relative_to(self._project)
+        return f"{path} for {self._project}" if is_shared else str(path)
+
+    def _find(self, name: str) -> ChangedFile | None:
+        entry = self._entries.get(name)
         if entry is None:
             return None
+        path = Path(entry["path"])
         before = None
         if entry["had_file"]:
-            before = _read(self.backup(path))
-        after = _read(self._copy(path))
+            before = _read(self._backup(name, path))
+        after = _read(self._copy(name, path))
         if after is None or (entry["had_file"] and before is None):
             return None
         return ChangedFile(before, after, tuple(map(Path, entry["folders"])))
 
-    def list_paths(self) -> list[Path]:
-        """The files that have our parts."""
-        return list(map(Path, self._entries))
-
-    def backup(self, path: Path) -> Path:
-        """Where the file is kept as it was before."""
-        return self.folder / _BACKUPS / f"{_tag(path)}-{path.name}"
-
-    def _copy(self, path: Path) -> Path:
-        return self.folder / _BACKUPS / f"{_tag(path)}-{path.name}.installed"
-
-    def save(self, path: Path, change: ChangedFile) -> None:
-        """Keep what is needed to undo a change; before it is made."""
+    def _save(self, name: str, path: Path, change: ChangedFile) -> None:
         with storing(self.folder):
             make_private_folder(self.folder / _BACKUPS)
             if change.before is not None:
-                _write(self.backup(path), change.before)
-            _write(self._copy(path), change.after)
-            self._entries[str(path)] = {
+                _write(self._backup(name, path), change.before)
+            _write(self._copy(name, path), change.after)
+            self._entries[name] = {
+                "path": str(path),
                 "had_file": change.before is not None,
                 "folders": [str(folder) for folder in change.folders],
             }
             self._write()
 
-    def forget(self, path: Path) -> None:
-        """Forget a change that was undone, with its backup."""
-        with storing(self.folder):
-            self._entries.pop(str(path), None)
-            self.backup(path).unlink(missing_ok=True)
-            self._copy(path).unlink(missing_ok=True)
-            self._write()
+    def _backup(self, name: str, path: Path) -> Path:
+        return self.folder / _BACKUPS / f"{_tag(name)}-{path.name}"
+
+    def _copy(self, name: str, path: Path) -> Path:
+        return self.folder / _BACKUPS / f"{_tag(name)}-{path.name}.installed"
 
     def _write(self) -> None:
         if self._entries:
@@ -108,11 +142,12 @@ class InstallRecord:
         try:
             found = orjson.loads(raw)["files"]
             return {
-                str(path): {
+                str(name): {
+                    "path": str(entry.get("path", name)),
                     "had_file": bool(entry["had_file"]),
                     "folders": [str(folder) for folder in entry["folders"]],
                 }
-                for path, entry in found.items()
+                for name, entry in found.items()
             }
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
             raise ConfigError(
@@ -133,8 +168,8 @@ def remove_empty(folders: Sequence[Path]) -> list[Path]:
     return removed
 
 
-def _tag(path: Path) -> str:
-    return bytes_hash(str(path).encode())[-8:]
+def _tag(name: str) -> str:
+    return bytes_hash(name.encode())[-8:]
 
 
 def _read(path: Path) -> bytes | None:

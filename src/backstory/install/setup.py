@@ -38,7 +38,7 @@ class Setup(FrozenStruct):
             raise ConfigError("--project: the current folder was deleted")
         made = find_commands(machine, home, python=Path(sys.executable))
         target = Target(machine, made, project)
-        record = InstallRecord.of(machine)
+        record = InstallRecord.of(machine, project)
         return cls(target, Installation(record, machine.environ, is_dry_run), home)
 
     def list_here(self) -> list[HostRow]:

@@ -368,7 +368,7 @@ _NAMED = (
     _HOST,
     Parameter("before", "All that was said before this day.", _DAY),
     Parameter("after", "All that was said after this day.", _DAY),
-    Parameter("fact", "A fact of MEMORY.md: words only it has."),
+    Parameter("fact", "A fact of MEMORY.md: words that only it has."),
     Parameter("with_notes", "Also what the notes say about it.", _FLAG),
     Parameter("dry_run", "Only tell what would be deleted; the default.", _FLAG),
 )

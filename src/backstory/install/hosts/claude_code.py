@@ -1,4 +1,4 @@
-"""Claude Code (seen: 2.1.327): hooks in settings.json, the server by its own command.
+"""Claude Code (seen: 2.1.328): hooks in settings.json, the server by its own command.
 
 Claude Code writes its list of servers into the file that holds its state, which it
 rewrites all the time; only its own command changes that file safely.

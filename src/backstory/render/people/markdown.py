@@ -58,7 +58,7 @@ def render_conversation(
 ) -> Iterator[str]:
     """The lines of a file of an export."""
     note = (
-        "What was said stands behind `>` or in a code block. Long output of tools is "
+        "What was said is quoted with `>` or in a code block. Long output of tools is "
         "cut; the `.jsonl` file beside this one has all of it."
     )
     yield from _head(session, title, note)
@@ -79,7 +79,7 @@ def render_shown(
     folding: Folding = FOLDED,
 ) -> Iterator[str]:
     """The lines of a conversation that is shown, with the numbers of its messages."""
-    note = "What was said stands behind `>` or in a code block."
+    note = "What was said is quoted with `>` or in a code block."
     if not folding.is_off:
         note += " Tools take one line each."
     yield from _head(session, session.title, note)

@@ -67,24 +67,33 @@ def render_statistics(
 
 
 def _summarize(stats: Statistics) -> str:
-    counted = "No conversations"
+    counted, more = "No conversations", ""
     if stats.days:
+        more = " more"
         counted = (
             f"{render_count(stats.sessions, 'conversation')}, "
             f"{render_count(stats.messages, 'message')}"
         )
-    if stats.first is not None and stats.last is not None:
-        counted += f" from {stats.first} to {stats.last}"
+    counted += _name_period(stats.first, stats.last)
     sentences = [f"{counted}."]
     if stats.other_sessions:
-        others = f"{stats.other_sessions:,} more on other days, or without a date"
-        sentences.append(f"There are {others}: see --since, --until and --year.")
+        are = "is" if stats.other_sessions == 1 else "are"
+        others = f"{stats.other_sessions:,}{more} on other days, or without a date"
+        sentences.append(f"There {are} {others}: see --since, --until and --year.")
     if stats.left_out_sessions:
         left_out = render_count(stats.left_out_sessions, "more session")
         sentences.append(
-            f"'backstory status' counts {left_out}: of subagents, or warm-ups."
+            f"'backstory status' counts {left_out}, of subagents or warm-ups."
         )
     return " ".join(sentences)
+
+
+def _name_period(first: date | None, last: date | None) -> str:
+    if first is not None and last is not None:
+        return f" from {first} to {last}"
+    if first is not None:
+        return f" since {first}"
+    return f" until {last}" if last is not None else ""
 
 
 # -- by day ---

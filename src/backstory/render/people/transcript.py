@@ -27,7 +27,7 @@ from backstory.text.tool_calls import CallPart, parse_call
 from backstory.values.history import Message, Role, Session
 
 _INDENT = "  "
-_HOW_TO_UNFOLD = "Tools take one line each; --tools shows them whole."
+_HOW_TO_UNFOLD = "Tools take one line each; --tools shows them in full."
 # The signs of a diff stay: colour alone says nothing.
 _DIFF_KINDS = {"+": "added", "-": "removed", "@": "dim"}
 
