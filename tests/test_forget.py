@@ -9,6 +9,7 @@ import pytest
 
 from backstory import (
     BadQuery,
+    Erasure,
     FactNotFound,
     Forgetting,
     ForgottenFact,
@@ -68,7 +69,7 @@ def test_no_file_has_a_forgotten_session(lived: Memory) -> None:
     report = lived.forget(SESSION[:8])
 
     assert report.messages == 3
-    assert report.is_erased
+    assert report.erasure is Erasure.DONE
     assert traces(lived) == []
     assert titles(lived) == ["Paint the fence green."]
     assert found(lived, "Qzwxv") == []
@@ -603,7 +604,7 @@ def test_the_receipt_as_json(shell: Shell) -> None:
         "facts": [],
         "with_notes": False,
         "copies": [],
-        "erased": True,
+        "erasure": "done",
         "forgetting": {
             "number": 1,
             "forgotten_at": "2026-03-01T12:00:00+00:00",

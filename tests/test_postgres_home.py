@@ -17,6 +17,7 @@ import pytest
 from backstory import (
     BadQuery,
     ConfigError,
+    Erasure,
     Memory,
     NotesConflict,
     StoreProblem,
@@ -395,9 +396,11 @@ def test_a_forgotten_fact_is_gone_from_the_tables(
 
         assert report.facts[0].copies == 1
         assert "walrus" not in memory.notebook.read_memory()
-        if postgres.version >= 17:
-            assert report.is_erased
-            assert postgres.find_in_files(b"below the walrus") == []
+        if postgres.version < 17:
+            assert report.erasure is Erasure.LEFT
+            return
+        assert report.erasure is Erasure.DONE
+        assert postgres.find_in_files(b"below the walrus") == []
 
 
 def test_what_others_still_saw_when_it_was_forgotten_is_erased_later(
@@ -416,7 +419,7 @@ def test_what_others_still_saw_when_it_was_forgotten_is_erased_later(
 
         memory.index()
 
-        assert (report.is_erased, bool(left)) == (False, True)
+        assert (report.erasure, bool(left)) == (Erasure.BLOCKED, True)
         assert postgres.find_in_files(b"okapi jar") == []
 
 

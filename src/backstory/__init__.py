@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from backstory.values.exports import ExportReport, ImportReport
     from backstory.values.forgetting import (
+        Erasure,
         ForgetReport,
         Forgetting,
         ForgottenFact,
@@ -119,6 +120,7 @@ __all__ = [
     "DayRange",
     "Episode",
     "EpisodeResult",
+    "Erasure",
     "ExportReport",
     "FactAmbiguous",
     "FactNotFound",
@@ -233,7 +235,7 @@ _NAMES_BY_MODULE = {
     "values.exports": "ExportReport ImportReport",
     "values.pushes": "PushReceipt PushReport",
     "values.forgetting": (
-        "ForgetReport Forgetting ForgottenFact ForgottenSession LogEntry"
+        "Erasure ForgetReport Forgetting ForgottenFact ForgottenSession LogEntry"
     ),
     "values.history": "Message Problem Role Session SessionKind",
     "values.hits": (

@@ -30,6 +30,7 @@ from backstory.text.arguments import (
 )
 from backstory.values.forgetting import (
     ASKED_FOR,
+    Erasure,
     ForgetReport,
     Forgetting,
     ForgottenFact,
@@ -133,7 +134,7 @@ class Forgetter(FrozenStruct):
         """Erase what was deleted from everything that is made of it."""
         self.history.delete_lost_sources(os.path.exists)
         self.update_index()
-        return replace(report, forgetting=forgetting, is_erased=self._erase())
+        return replace(report, forgetting=forgetting, erasure=self._erase())
 
     # -- what the settings say ---
 
@@ -202,13 +203,13 @@ class Forgetter(FrozenStruct):
         self.notebook.allow_facts_of(number)
         return undone
 
-    def _erase(self) -> bool:
+    def _erase(self) -> Erasure:
         until = time.monotonic() + _ERASE_S
-        while not self.history.erase_deleted():
+        while (outcome := self.history.erase_deleted()) is Erasure.BLOCKED:
             if time.monotonic() >= until:
-                return False
+                break
             time.sleep(_PAUSE_S)
-        return True
+        return outcome
 
     # -- choosing ---
 

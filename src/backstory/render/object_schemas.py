@@ -338,7 +338,7 @@ FORGET_SCHEMA = _object(
         "facts": _list(_object({"text": _TEXT, "copies": _COUNT})),
         "with_notes": _FLAG,
         "copies": _list(_TEXT),
-        "erased": _FLAG,
+        "erasure": _TEXT,
         "forgetting": _maybe(_FORGETTING),
     }
 )

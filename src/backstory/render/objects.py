@@ -141,7 +141,7 @@ def forget_object(report: ForgetReport) -> dict[str, object]:
         "facts": [{"text": fact.text, "copies": fact.copies} for fact in report.facts],
         "with_notes": report.with_notes,
         "copies": [str(path) for path in report.copies],
-        "erased": report.is_erased,
+        "erasure": report.erasure,
         "forgetting": report.forgetting and forgetting_object(report.forgetting),
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import date, datetime
+from enum import StrEnum
 from pathlib import Path
 
 from backstory.values.history import Session
@@ -68,15 +69,26 @@ class ForgottenFact(FrozenStruct):
     copies: int = 0
 
 
+class Erasure(StrEnum):
+    """Whether deleted data is gone from a database's files as well.
+
+    It is not while another process reads an older state (``blocked``), or if only the
+    server, with time, or the owner of its tables can erase it (``left``).
+    """
+
+    DONE = "done"
+    BLOCKED = "blocked"
+    LEFT = "left"
+
+
 class ForgetReport(FrozenStruct):
     """What was forgotten, or would be if ``forgetting`` is None.
 
     ``log_entries`` are about those sessions; they went too if ``with_notes``. So did
     the ``facts``, if they are not themselves what was to be forgotten.
     ``kept_messages`` is how many messages there were in all.
-    ``copies`` are files that may still contain what was forgotten. ``is_erased`` is
-    false while another process reads an older state of the database: what was deleted
-    is then still in its log.
+    ``copies`` are files that may still contain what was forgotten, and ``erasure`` says
+    whether those of the databases may.
     """
 
     sessions: tuple[ForgottenSession, ...] = ()
@@ -84,7 +96,7 @@ class ForgetReport(FrozenStruct):
     copies: tuple[Path, ...] = ()
     with_notes: bool = False
     forgetting: Forgetting | None = None
-    is_erased: bool = True
+    erasure: Erasure = Erasure.DONE
     facts: tuple[ForgottenFact, ...] = ()
     kept_messages: int = 0
 

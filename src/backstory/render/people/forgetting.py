@@ -8,6 +8,7 @@ from backstory.render.layout import GUTTER, cut_to_width, render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.forgetting import (
+    Erasure,
     ForgetReport,
     Forgetting,
     ForgottenFact,
@@ -122,7 +123,7 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
             "No language model notes it again unless you add it yourself, or allow it "
             f"with 'backstory forget --undo {number}'."
         )
-        yield from _tell_if_read(report)
+        yield from _tell_what_is_left(report)
         return
     yield f"Forgotten: {_describe(report)}."
     if report.with_notes and report.log_entries:
@@ -135,15 +136,22 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
         "It is left out when its files are read again; "
         f"'backstory forget --undo {number}' allows it."
     )
-    yield from _tell_if_read(report)
+    yield from _tell_what_is_left(report)
 
 
-def _tell_if_read(report: ForgetReport) -> Iterator[str]:
-    if not report.is_erased:
-        yield (
-            "Another process is still reading the databases: what was deleted is gone "
-            "from their logs when it ends."
-        )
+def _tell_what_is_left(report: ForgetReport) -> Iterator[str]:
+    match report.erasure:
+        case Erasure.BLOCKED:
+            yield (
+                "Another process is still reading the database: what was deleted is "
+                "erased from its files after that process ends."
+            )
+        case Erasure.LEFT:
+            yield (
+                "The rows are deleted, but the files of the database still have their "
+                "bytes until the server overwrites them. The owner of the tables can "
+                "erase them now with VACUUM FULL."
+            )
 
 
 def render_undone(undone: Forgetting) -> Iterator[str]:

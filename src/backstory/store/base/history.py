@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from backstory.values.forgetting import ASKED_FOR, Forgetting
+from backstory.values.forgetting import ASKED_FOR, Erasure, Forgetting
 from backstory.values.history import (
     Message,
     MessageTitle,
@@ -280,11 +280,10 @@ class HistoryStore(Protocol):
         """
         ...
 
-    def erase_deleted(self) -> bool:
-        """Erase what was deleted from the files, too; False if some may still be there.
+    def erase_deleted(self) -> Erasure:
+        """Erase what was deleted from the files, too.
 
-        Such as while somebody reads an older state, or if only the owner of a shared
-        database may do it.
+        If that is blocked, it can be tried again; what is left to others cannot.
         """
         ...
 

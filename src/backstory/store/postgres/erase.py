@@ -12,11 +12,11 @@ of it, is out of our hands.
 
 import logging
 from collections.abc import Sequence
-from enum import Enum, auto
 
 from psycopg import errors, sql
 
 from backstory.store.postgres.connecting import Connection
+from backstory.values.forgetting import Erasure
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +45,6 @@ INDEX_TABLES = (
 )
 # Writing this much anew takes a few seconds.
 _MAX_REWRITTEN_BYTES = 256_000_000
-
-
-class Erasure(Enum):
-    """How far something was erased: what is blocked can be tried again later."""
-
-    DONE = auto()
-    BLOCKED = auto()
-    # As far as our role may: trying again would do no more.
-    LEFT = auto()
 
 
 def erase_deleted(

@@ -30,9 +30,9 @@ from backstory.store.postgres import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import HISTORY_TABLES, Erasure, erase_deleted
+from backstory.store.postgres.erase import HISTORY_TABLES, erase_deleted
 from backstory.store.postgres.write_batch import write_batch
-from backstory.values.forgetting import ASKED_FOR, Forgetting
+from backstory.values.forgetting import ASKED_FOR, Erasure, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
 from backstory.values.notes import SeenNote
 
@@ -138,10 +138,9 @@ class PostgresHistory:
                 still = set(sources.list_without_session(db))
                 sources.delete_sources(db, [path for path in lost if path in still])
 
-    def erase_deleted(self) -> bool:
+    def erase_deleted(self) -> Erasure:
         with self.tenant.database.connection() as db:
-            outcome = erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
-            return outcome is Erasure.DONE
+            return erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
 
     # -- reading ---
 

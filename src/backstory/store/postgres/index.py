@@ -36,7 +36,6 @@ from backstory.store.postgres.database import WAIT_S, Tenant
 from backstory.store.postgres.erase import (
     HISTORY_TABLES,
     INDEX_TABLES,
-    Erasure,
     erase_deleted,
 )
 from backstory.store.postgres.index_connection import (
@@ -55,6 +54,7 @@ from backstory.store.postgres.indexed_containers import list_files
 from backstory.store.postgres.text_search import TextSearch
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.words import PostgresWords
+from backstory.values.forgetting import Erasure
 from backstory.values.units import Container, SessionRef
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.read_only import is_copying
 from backstory.store.sqlite.readable_text import read_invalid_text
 from backstory.system.fork_safety import reset_in_child
-from backstory.values.forgetting import ASKED_FOR, Forgetting
+from backstory.values.forgetting import ASKED_FOR, Erasure, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
 from backstory.values.notes import SeenNote
 from backstory.values.proof import ProveMessages, prove_nothing
@@ -223,9 +223,9 @@ class SqliteHistory:
                     sources.delete_sources(self._db, lost)
                 empty_log(self._db)
 
-    def erase_deleted(self) -> bool:
+    def erase_deleted(self) -> Erasure:
         with self._using():
-            return empty_log(self._db)
+            return Erasure.DONE if empty_log(self._db) else Erasure.BLOCKED
 
     # -- reading ---
 
