@@ -877,6 +877,17 @@ def test_a_path_is_read_wherever_it_lies(memory: Memory, tmp_path: Path) -> None
     )
 
 
+def test_a_file_that_is_empty_is_called_so_when_it_is_named(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n")
+
+    report = memory.index(path=file)
+
+    assert report.problems == (Problem("the file is empty", None, str(file)),)
+
+
 def test_a_file_of_no_known_format_is_reported_when_it_is_named(
     memory: Memory, tmp_path: Path
 ) -> None:

@@ -40,11 +40,19 @@ def _load_format(name: str) -> Format:
     return get_format(name).load()
 
 
-def _describe(path: Path) -> str:
+def _describe(path: Path) -> str | None:
     try:
         return describe_content(read_head(path))
     except (OSError, ValueError, SourceUnreadable):
         return "its content cannot be read"
+
+
+def _explain_unread(path: Path) -> str:
+    """Why a file that a person named cannot be read, and what to do about it."""
+    seen = _describe(path)
+    if seen is None:
+        return "the file is empty"
+    return f"not in a format that Backstory knows: {seen}; to have it read, {_CONVERT}"
 
 
 def _explain_nothing(
@@ -171,12 +179,7 @@ class LocalSources(FrozenStruct, kw_only=True):
         is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
         for found in iter_recognized(path, self._formats(host), self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
-                seen = _describe(found.path)
-                yield Problem(
-                    f"not in a format that Backstory knows: {seen}; "
-                    f"to have it read, {_CONVERT}",
-                    path=str(path),
-                )
+                yield Problem(_explain_unread(found.path), path=str(path))
             else:
                 yield found
 

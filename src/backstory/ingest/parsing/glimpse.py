@@ -14,11 +14,14 @@ _MAX_KEY_CHARS = 30
 _KEY = re.compile(rb'"([^"\\]{1,60})"\s*:')
 
 
-def describe_content(head: bytes) -> str:
-    """What a file that begins with ``head`` seems to be, for people."""
+def describe_content(head: bytes) -> str | None:
+    """What a file that begins with ``head`` seems to be, for people.
+
+    None if there is nothing in it.
+    """
     content = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not content:
-        return "an empty file"
+        return None
     if content.startswith(b"SQLite format 3\0"):
         return "an SQLite database"
     if content.startswith(b"PK\x03\x04"):
