@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import StoreProblem
+from backstory.index import build
+from backstory.store.base.history import Change
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.postgres import erase, short_grams, term_uses, text_search
 from backstory.store.postgres.database import Database, Tenant
@@ -504,3 +506,38 @@ def test_a_writer_of_the_index_does_not_wait_for_one_of_the_history(
         file_vectors(index, some_vectors(3, 8))
 
     assert index.count_units() == 3
+
+
+def test_what_begins_a_segment_is_packed_with_the_rest_of_it(
+    index: PostgresIndex,
+) -> None:
+    first = term_uses.SEGMENT_SIZE
+    store_units(index, *(a_unit(n, "whale") for n in range(first - 600, first + 200)))
+    begun = list_packed_segments(index)
+
+    store_units(index, *(a_unit(n, "whale") for n in range(first + 200, first + 900)))
+
+    assert (begun, list_packed_segments(index)) == ([0], [0, 1])
+    assert index.count_documents([("whale",)]) == [1_500]
+
+
+def list_packed_segments(index: PostgresIndex) -> list[int]:
+    with index._transactions.reading() as (db, counters):
+        rows = db.execute(
+            "SELECT segment_id FROM word_segments WHERE index_id = %s ORDER BY 1",
+            (counters.index_id,),
+        ).fetchall()
+    return [segment_id for (segment_id,) in rows]
+
+
+def test_the_messages_of_a_batch_are_packed_together() -> None:
+    size = term_uses.SEGMENT_SIZE
+    messages = [(1, 9_000), (9_001, size - 2), (size - 1, size + 60), (size + 61, 2e4)]
+    changes = [
+        Change(number, number, int(first), int(last), 0)
+        for number, (first, last) in enumerate(messages, start=1)
+    ]
+
+    batches = [build._choose_batch(changes[begin:], 0) for begin in (0, 3)]
+
+    assert [each.changes for each in batches] == [changes[:3], changes[3:]]

@@ -47,11 +47,14 @@ TABLES = (
 
 
 # The row of an index. Statements that follow are planned for their own values: a plan
-# that was made while the index was empty would be slow when it is filled.
+# that was made while the index was empty would be slow when it is filled. And what they
+# look up in order comes from the index that has this order: where it expects one row,
+# the planner would as soon read a whole tenant by any smaller index and sort that.
 _COUNTERS: LiteralString = """
     SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
            last_chunk_id, xmin::text,
-           set_config('plan_cache_mode', 'force_custom_plan', true)
+           set_config('plan_cache_mode', 'force_custom_plan', true),
+           set_config('enable_sort', 'off', true)
       FROM indexes WHERE name = {}
 """
 
@@ -175,7 +178,7 @@ def _find_counters(
 
 
 def _to_counters(row: TupleRow | None) -> IndexCounters | None:
-    return None if row is None else IndexCounters(*row[:-1])
+    return None if row is None else IndexCounters(*row[: len(IndexCounters._fields)])
 
 
 def save_counters(db: Connection, counters: IndexCounters) -> None:

@@ -269,12 +269,14 @@ def add_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) -> 
         by_segment.setdefault(segment_id, {})[place] = words[unit_id]
     segments = _read_segments(db, index_id, by_segment)
     for segment_id, units in by_segment.items():
+        # Without its own row, a segment has no others.
+        is_new = segment_id not in segments
         segment = segments.get(segment_id) or _Segment(
             np.zeros(SEGMENT_SIZE, np.int64), 0
         )
         if (segment.word_counts[list(units)] == _DELETED).any():
             segment = _clean_rows(db, index_id, segment_id, segment)
-        _add_to_rows(db, index_id, segment_id, units)
+        _add_to_rows(db, index_id, segment_id, units, is_new=is_new)
         counts = segment.word_counts.copy()
         for place, unit in units.items():
             counts[place] = unit.word_count
@@ -286,10 +288,14 @@ def _add_to_rows(
     index_id: int,
     segment_id: int,
     units: Mapping[int, UnitWords],
+    *,
+    is_new: bool,
 ) -> None:
     """Add units, in the order of their places, to the rows of their terms."""
     added = collect_uses(units)
-    stored = _read_rows(db, index_id, segment_id, list(_group_by_key(added.terms)))
+    stored: list[WordRow] = []
+    if not is_new:
+        stored = _read_rows(db, index_id, segment_id, list(_group_by_key(added.terms)))
     joined = join_uses([from_rows(stored), added]) if stored else added
     _replace_rows(db, index_id, segment_id, stored, to_rows(joined, _own_keys(stored)))
 
