@@ -69,6 +69,27 @@ def join_postings(parts: Sequence[Postings]) -> Postings:
     return joined.sorted_by_unit()
 
 
+def find_places(numbers: Ints, among: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Where numbers are among others, which are in order, and which are there."""
+    if not len(among):
+        return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
+    places = np.searchsorted(among, numbers)
+    places[places == len(among)] = 0
+    return places, among[places] == numbers
+
+
+def intersect(sets: Sequence[Ints]) -> Ints:
+    """The numbers that are in all of some arrays, each in order and without repeats.
+
+    The fewest are looked up among the others: ``np.intersect1d`` sorts all of them.
+    """
+    shared, *others = sorted(sets, key=len)
+    for each in others:
+        _, is_there = find_places(shared, each)
+        shared = shared[is_there]
+    return shared
+
+
 def to_term(token: str) -> str:
     """A token as it is stored. No token has a space, so no two become the same."""
     if len(token) <= _MAX_TERM_CHARS:
