@@ -100,8 +100,8 @@ def score(
             idf = _LEAST_IDF
         # Whichever are fewer are looked up among the others.
         if has < len(unit_ids):
-            places, wanted = find_places(phrase.unit_ids, unit_ids)
-            places = places[wanted]
+            places, is_there = find_places(phrase.unit_ids, unit_ids)
+            places, wanted = places[is_there], np.flatnonzero(is_there)
         else:
             in_phrase, is_there = find_places(unit_ids, phrase.unit_ids)
             places, wanted = np.flatnonzero(is_there), in_phrase[is_there]

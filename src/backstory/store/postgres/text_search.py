@@ -18,9 +18,9 @@ from backstory.store.postgres.words import PostgresWords
 
 # Only the texts of units that have the words of the needle are compared, if these are
 # not more than this.
-_MAX_LOOKED_UP = 400
+_MAX_LOOKED_UP = 1_000
 _TELLING_WORDS = 3
-# And which units have a word is only read if these are not more than this.
+# And which units have a word is only read for that if these are not more than this.
 _MAX_RARE = 5_000
 # Of so many units in whose blocks some have the grams of a needle, texts are compared:
 # some twenty milliseconds. A part that more have is frequent, or its grams are.
@@ -88,9 +88,15 @@ class TextSearch:
             index_id = counters.index_id
             telling = _list_telling_words(folded)
             counts = self._words.count_units_of(db, counters, telling)
-            # To read where a frequent word is takes longer than to look for the needle.
-            if rare := [word for word in telling if counts[word] <= _MAX_RARE]:
-                among = self._words.find_with_words(db, counters, rare)
+            # To read who has a frequent word takes longer than to look for the needle.
+            known = [
+                word
+                for word in telling
+                if counts[word] <= _MAX_RARE
+                or self._words.knows_units_of(counters, word)
+            ]
+            if known:
+                among = self._words.find_with_words(db, counters, known)
                 if len(among) <= _MAX_LOOKED_UP:
                     return units.list_newest(
                         db, index_id, where, limit, among=among, folded=folded

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
 from backstory.store.postgres import bm25, last_words, units, word_rows
-from backstory.store.postgres.bm25 import PhraseUnits
+from backstory.store.postgres.bm25 import Floats, PhraseUnits
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
 from backstory.store.postgres.postings import (
@@ -32,6 +33,18 @@ _MORE_EACH_TIME = 4
 _LISTED_FOR_ONE = 4
 
 
+# So many times as many as are wanted are ranked at first, as nearly all units match.
+_FIRST_RANKED = 20
+# What a view remembers, by this name.
+_LAST_SCORES = "scores of the last words"
+
+
+class _Scores(NamedTuple):
+    of: tuple[IndexCounters, Words]
+    unit_ids: Ints
+    scores: Floats
+
+
 class PostgresWords:
     """Finds units by their words."""
 
@@ -51,22 +64,42 @@ class PostgresWords:
         if not words.needed or not where.kinds or limit <= 0:
             return []
         with self._transactions.reading() as (db, counters):
-            # As in SQLite: with helpful words, the needed ones count twice.
-            times = 2 if words.helpful else 1
-            needed = self._find_spellings(db, counters, _flat(words.needed))
-            helpful = self._find_spellings(db, counters, _flat(words.helpful))
-            unit_ids = _union(needed)
-            scores = bm25.score(
-                [(each, times) for each in needed] + [(each, 1) for each in helpful],
-                unit_ids,
-                unit_count=counters.unit_count,
-                word_count=counters.word_count,
-            )
-            # The best first; of equals, the one with the highest number.
-            order = np.lexsort((-unit_ids, -scores))
+            unit_ids, scores = self._score_all(db, counters, words)
+            few = _FIRST_RANKED * limit
+            order = _rank(unit_ids, scores, few)
             fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
+            if len(fitting) < limit and len(order) < len(unit_ids):
+                order = _rank(unit_ids, scores, len(unit_ids))
+                fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
             found = scores[np.searchsorted(unit_ids, fitting)]
             return list(zip(fitting, found.tolist(), strict=True))
+
+    def _score_all(
+        self, db: Connection, counters: IndexCounters, words: Words
+    ) -> tuple[Ints, Floats]:
+        """All units with any of the needed words, in order, and their scores.
+
+        They are the same for every filter, so a view remembers those of the last words.
+        """
+        view = self._transactions.tenant.view
+        asked = (counters, words)
+        known = None if view is None else view.values.get(_LAST_SCORES)
+        if isinstance(known, _Scores) and known.of == asked:
+            return known.unit_ids, known.scores
+        # As in SQLite: with helpful words, the needed ones count twice.
+        times = 2 if words.helpful else 1
+        needed = self._find_spellings(db, counters, _flat(words.needed))
+        helpful = self._find_spellings(db, counters, _flat(words.helpful))
+        unit_ids = _union(needed)
+        scores = bm25.score(
+            [(each, times) for each in needed] + [(each, 1) for each in helpful],
+            unit_ids,
+            unit_count=counters.unit_count,
+            word_count=counters.word_count,
+        )
+        if view is not None:
+            view.values[_LAST_SCORES] = _Scores(asked, unit_ids, scores)
+        return unit_ids, scores
 
     def find_all(
         self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
@@ -159,6 +192,12 @@ class PostgresWords:
             for each, some in tokens.items()
         }
 
+    def knows_units_of(self, counters: IndexCounters, word: str) -> bool:
+        """Whether the units that have a word were read before."""
+        terms = {to_term(token) for token in self.tokenize(word)}
+        known = self._recent.find(counters, terms, with_positions=False)
+        return known.keys() == terms
+
     def _find_spellings(
         self, db: Connection, counters: IndexCounters, spellings: Sequence[str]
     ) -> list[PhraseUnits]:
@@ -205,6 +244,20 @@ class PostgresWords:
             term: join_postings([each[term] for each in (packed, last) if term in each])
             for term in terms
         }
+
+
+def _rank(unit_ids: Ints, scores: Floats, count: int) -> Ints:
+    """Where the best are, the best first; of equals, the one with the highest number.
+
+    At least ``count`` of them, if there are so many.
+    """
+    if count < len(scores):
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    order: Ints = places[np.lexsort((-unit_ids[places], -scores[places]))]
+    return order
 
 
 def _keep_fitting(
