@@ -80,6 +80,7 @@ class IndexTransactions:
     def __init__(self, tenant: Tenant, name: str) -> None:
         self.tenant = tenant
         self.name = name
+        self._counters = sql.SQL(_COUNTERS).format(name)
         # Of an index that only this process builds: its number.
         self.own_id: int | None = None
         self.reset_after_fork()
@@ -94,15 +95,14 @@ class IndexTransactions:
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, IndexCounters]]:
         """A transaction that sees one state of the index; it may have no row yet."""
-        first = sql.SQL(_COUNTERS).format(self.name)
         with (
-            self.tenant.reading_first(first) as (db, row),
+            self.tenant.reading_first(self._counters) as (db, row),
             self._interruptible(db),
         ):
             view = self.tenant.view
             known = None if view is None else view.values.get(self.name)
             if not isinstance(known, IndexCounters):
-                row = row or db.execute(first).fetchone()
+                row = row or db.execute(self._counters).fetchone()
                 known = _to_counters(row) or IndexCounters()
                 if view is not None:
                     view.values[self.name] = known

@@ -283,7 +283,8 @@ def _keep_fitting(
             few = units.list_fitting(db, counters.index_id, where, most + 1)
             if len(few) <= most:
                 rest = unit_ids[first:]
-                found += _to_list(rest[np.isin(rest, few)])
+                _, fits = find_places(rest, np.sort(np.asarray(few, np.int64)))
+                found += _to_list(rest[fits])
                 break
         some = unit_ids[first : first + tried].tolist()
         fitting = units.keep_fitting(db, counters.index_id, some, where)
