@@ -11,6 +11,7 @@ Times of searches are without embedding the query; SQLite is measured beside it.
 """
 
 import argparse
+import gc
 import statistics
 import sys
 import tempfile
@@ -92,6 +93,8 @@ def open_tenant(url: str, name: str) -> Iterator[Memory]:
 
 def build(url: str, tenant: Name) -> Took:
     """Fill a tenant as reading and indexing do, with made-up vectors."""
+    # As the command line has it: see cli/__init__.py.
+    gc.set_threshold(100_000)
     with open_tenant(url, tenant.name) as memory:
         # Any: the parts of a memory are not public.
         parts: Any = memory._parts

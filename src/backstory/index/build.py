@@ -29,9 +29,14 @@ from backstory.values.identity import content_id
 from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
-# How many messages are taken in at once: fewer would be slower, and more would keep
-# other writers waiting.
-_BATCH_MESSAGES = 10_000
+# How many messages are taken in at once, at most: fewer would be slower, and more would
+# keep other writers waiting.
+_BATCH_MESSAGES = 20_000
+# A batch ends with the change that reaches a multiple of this number, unless it is too
+# small yet. PostgreSQL packs the words of so many messages together: a pack that is
+# begun in one batch and filled in the next one would be written twice.
+_PACKED_MESSAGES = 16_384
+_WORTH_A_BATCH = 1_000
 _BATCH_CHANGES = 2_000
 # The states that the index keeps: how far it has got, and what it was made from.
 _CHANGES_DONE = "changes_done"
@@ -357,13 +362,14 @@ def _read_progress(get_state: Callable[[str], str | None]) -> _Progress:
 
 
 def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
-    """Choose as many changes as fit into one batch.
+    """Choose as many changes as fit into one batch, and are packed together.
 
     The messages of the first change up to ``taken_to`` have been taken in already. A
     change with too many messages is cut, and is a batch of its own.
     """
     taken: list[Change] = []
     room = _BATCH_MESSAGES
+    pack: int | None = None
     for change in changes:
         if taken_to and not taken:
             change = replace(change, first_message_id=taken_to + 1)
@@ -374,6 +380,13 @@ def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
             last = change.last_message_id + room
             return _ChangeBatch([replace(change, last_message_id=last)], True)
         taken.append(change)
+        if not change.first_message_id or not change.last_message_id:
+            continue
+        if pack is None:
+            pack = change.first_message_id // _PACKED_MESSAGES
+        ends_pack = (change.last_message_id + 1) // _PACKED_MESSAGES > pack
+        if ends_pack and room <= _BATCH_MESSAGES - _WORTH_A_BATCH:
+            break
     return _ChangeBatch(taken, False)
 
 

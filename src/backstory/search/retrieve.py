@@ -431,10 +431,20 @@ class Retriever:
 
     def _by_text(self, query: Query, where: UnitFilter, pool: int) -> Retrieved:
         found = Retrieved()
-        for part in dict.fromkeys((query.folded, *query.phrases)):
-            few = self.index.find_few(part, where, pool)
+        # All units that have some part, by the part.
+        having: dict[str, list[int]] = {}
+        # What has the whole query has its phrases, too, so it is among these.
+        for part in sorted({query.folded, *query.phrases}, key=len):
+            among = [units for known, units in having.items() if known in part]
+            few: list[int] | None
+            if among:
+                few = self.index.having_text(part, min(among, key=len))
+            else:
+                few = self.index.find_few(part, where, pool)
             if few is None or len(few) == pool:
                 found.frequent.append(part)
+            else:
+                having[part] = few
             found.with_text += few or ()
         return found
 

@@ -1,7 +1,8 @@
 """Suggest a spelling for words of a query that nobody ever said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from backstory.errors import StoreProblem
 from backstory.store.base.history import HistoryStore
@@ -22,28 +23,39 @@ def suggest(query: Query, history: HistoryStore, index: SearchIndex) -> tuple[st
     """
     meant = query.text
     with suppress(StoreProblem):
-        for term in query.subject:
-            for word in _find_near_word(term, history, index):
-                meant = meant.replace(term.text, word)
+        for term, word in _find_near_words(query.subject, history, index):
+            meant = meant.replace(term.text, word)
     return () if meant == query.text else (f"did you mean '{meant}'?",)
 
 
-def _find_near_word(
-    term: Term, history: HistoryStore, index: SearchIndex
-) -> Iterator[str]:
-    """The most frequent word one letter away; nothing if the term itself was said."""
-    if not can_be_corrected(term.text):
-        return
-    if any(index.count_documents([term.spellings])):
-        return
-    near = near_spellings(term.text)
-    found = index.count_documents([(word,) for word in near])
-    counts = dict(zip(near, found, strict=True))
-    for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:
-        # The index counts all that has the same stem, such as "bothing" for "both",
-        # and finds parts of words.
-        ids = index.find_text(word, UnitFilter(MESSAGES), _MAX_CHECKED)
-        said = history.get_messages(ids).values()
-        if any(word in word_set(message.text) for message in said):
-            yield word
-            return
+def _find_near_words(
+    terms: Iterable[Term], history: HistoryStore, index: SearchIndex
+) -> Iterator[tuple[Term, str]]:
+    """For terms that were never said: the most frequent word one letter away, if any.
+
+    All words are counted at once: one after the other would take several times as long.
+    """
+    correctable = [term for term in terms if can_be_corrected(term.text)]
+    said = index.count_documents([term.spellings for term in correctable])
+    near = {
+        term: near_spellings(term.text)
+        for term, count in zip(correctable, said, strict=True)
+        if not count
+    }
+    words = list(dict.fromkeys(chain.from_iterable(near.values())))
+    found = index.count_documents([(word,) for word in words])
+    counts = dict(zip(words, found, strict=True))
+    for term, spellings in near.items():
+        known = sorted(filter(counts.get, spellings), key=counts.__getitem__)
+        for word in reversed(known):
+            if _was_said(word, history, index):
+                yield term, word
+                break
+
+
+def _was_said(word: str, history: HistoryStore, index: SearchIndex) -> bool:
+    # The index counts all that has the same stem, such as "bothing" for "both", and
+    # finds parts of words.
+    ids = index.find_text(word, UnitFilter(MESSAGES), _MAX_CHECKED)
+    said = history.get_messages(ids).values()
+    return any(word in word_set(message.text) for message in said)

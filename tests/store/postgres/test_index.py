@@ -14,8 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import StoreProblem
+from backstory.index import build
+from backstory.store.base.history import Change
 from backstory.store.base.index import UnitFilter, Words
-from backstory.store.postgres import erase, short_grams, term_uses, text_search
+from backstory.store.postgres import (
+    erase,
+    short_grams,
+    term_uses,
+    text_search,
+    word_rows,
+)
 from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.index import PostgresIndex
@@ -24,7 +32,12 @@ from backstory.store.postgres.text_search import TextSearch
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.word_writer import WordWriter
 from backstory.text.words import fold
-from backstory.values.units import NewChunk, NewUnit, SessionRef
+from backstory.values.units import (
+    NewChunk,
+    NewUnit,
+    SessionRef,
+    first_session_unit_id,
+)
 from tests.chance import examples
 from tests.index_builders import (
     ALL_KINDS,
@@ -504,3 +517,85 @@ def test_a_writer_of_the_index_does_not_wait_for_one_of_the_history(
         file_vectors(index, some_vectors(3, 8))
 
     assert index.count_units() == 3
+
+
+def test_what_begins_a_segment_is_packed_with_the_rest_of_it(
+    index: PostgresIndex,
+) -> None:
+    first = term_uses.SEGMENT_SIZE
+    store_units(index, *(a_unit(n, "whale") for n in range(first - 600, first + 200)))
+    begun = list_packed_segments(index)
+
+    store_units(index, *(a_unit(n, "whale") for n in range(first + 200, first + 900)))
+
+    assert (begun, list_packed_segments(index)) == ([0], [0, 1])
+    assert index.count_documents([("whale",)]) == [1_500]
+
+
+def list_packed_segments(index: PostgresIndex) -> list[int]:
+    with index._transactions.reading() as (db, counters):
+        rows = db.execute(
+            "SELECT segment_id FROM word_segments WHERE index_id = %s ORDER BY 1",
+            (counters.index_id,),
+        ).fetchall()
+    return [segment_id for (segment_id,) in rows]
+
+
+def test_the_messages_of_a_batch_are_packed_together() -> None:
+    size = term_uses.SEGMENT_SIZE
+    messages = [(1, 9_000), (9_001, size - 2), (size - 1, size + 60), (size + 61, 2e4)]
+    changes = [
+        Change(number, number, int(first), int(last), 0)
+        for number, (first, last) in enumerate(messages, start=1)
+    ]
+
+    batches = [build._choose_batch(changes[begin:], 0) for begin in (0, 3)]
+
+    assert [each.changes for each in batches] == [changes[:3], changes[3:]]
+
+
+def test_titles_are_stored_beside_each_other(index: PostgresIndex) -> None:
+    titles = [first_session_unit_id() + number for number in range(3)]
+    mixed = [
+        unit_id for pair in zip([1, 2, 3], titles, strict=True) for unit_id in pair
+    ]
+
+    store_units(index, *(a_unit(unit_id, "whale") for unit_id in mixed))
+
+    with index._transactions.reading() as (db, counters):
+        stored = db.execute(
+            "SELECT unit_id FROM units WHERE index_id = %s ORDER BY ctid",
+            (counters.index_id,),
+        ).fetchall()
+    assert [unit_id for (unit_id,) in stored] == [1, 2, 3, *titles]
+
+
+@pytest.mark.parametrize("said_from", [0, 41, 280, 1_000])
+def test_the_best_of_some_days_are_found_however_many_are_better(
+    index: PostgresIndex, said_from: int
+) -> None:
+    # The later, the longer, and so the worse.
+    store_units(
+        index,
+        *(a_unit(n, "whale" + " sea" * n, said_at=n) for n in range(1, 300)),
+    )
+    everything = index.match_words(_words("whale"), ANYTHING, 999)
+    later = UnitFilter(ALL_KINDS, said_from=said_from)
+
+    found = index.match_words(_words("whale"), later, 2)
+
+    assert found == [each for each in everything if each[0] >= said_from][:2]
+
+
+def test_counts_of_words_are_read_once_while_the_index_stays_the_same(
+    index: PostgresIndex,
+) -> None:
+    store_units(index, a_unit(1, "a whale"))
+    first = index.count_documents([("whale",), ("sea",)])
+    with patch.object(word_rows, "count_units", side_effect=AssertionError):
+        again = index.count_documents([("sea",), ("whale",)])
+
+    store_units(index, a_unit(2, "whale and sea"))
+
+    assert (first, again) == ([1, 0], [0, 1])
+    assert index.count_documents([("whale",), ("sea",)]) == [2, 1]

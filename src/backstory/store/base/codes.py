@@ -51,7 +51,9 @@ def fit(
     for (first, end), bounded in where.kinds_by_bounds().items():
         if first is None and end is None:
             continue
-        is_other = ~np.isin(kinds, [int(kind) for kind in bounded])
+        others = np.ones(256, np.bool_)
+        others[[int(kind) for kind in bounded]] = False
+        is_other = others[kinds]
         if first is not None:
             fits &= is_other | (said >= first)
         if end is not None:

@@ -96,6 +96,8 @@ class UnitFilter(FrozenStruct):
 
     def kinds_by_bounds(self) -> dict[Bounds, list[UnitKind]]:
         """The kinds, grouped by when units of them may be found."""
+        if self.days is None and self.kinds:
+            return {(self.said_from, self.said_before): sorted(self.kinds)}
         grouped: dict[Bounds, list[UnitKind]] = {}
         for kind in sorted(self.kinds):
             grouped.setdefault(self.bounds(kind), []).append(kind)

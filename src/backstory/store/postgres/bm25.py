@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.store.postgres.postings import Ints, Postings, no_postings
+from backstory.store.postgres.postings import (
+    Ints,
+    Postings,
+    find_places,
+    intersect,
+    no_postings,
+)
 
 # A word near a message says less about it than one in it.
 TEXT_WEIGHT = 1.0
@@ -40,15 +46,13 @@ def find_phrase(tokens: Sequence[Postings]) -> PhraseUnits:
         return PhraseUnits(*no_postings()[:4])
     if len(tokens) == 1:
         return PhraseUnits(*tokens[0][:4])
-    shared = tokens[0].unit_ids
-    for each in tokens[1:]:
-        shared = np.intersect1d(shared, each.unit_ids, assume_unique=True)
+    shared = intersect([each.unit_ids for each in tokens])
     if not len(shared):
         return PhraseUnits(*no_postings()[:4])
     starts, is_text = _to_keys(tokens[0], shared)
     for distance, each in enumerate(tokens[1:], start=1):
         keys, _ = _to_keys(each, shared)
-        follows = np.isin(starts + distance, keys, assume_unique=True)
+        _, follows = find_places(starts + distance, keys)
         starts, is_text = starts[follows], is_text[follows]
     owners = starts >> _POSITION_BITS
     text_counts = np.bincount(owners[is_text], minlength=len(shared))
@@ -64,15 +68,15 @@ def _to_keys(postings: Postings, shared: Ints) -> tuple[Ints, NDArray[np.bool_]]
     And whether the use is in the text.
     """
     uses = postings.text_counts + postings.around_counts
-    owners = np.repeat(np.arange(len(uses)), uses)
+    starts = np.cumsum(uses) - uses
+    places = np.searchsorted(postings.unit_ids, shared)
+    uses, starts = uses[places], starts[places]
+    owners = np.repeat(np.arange(len(shared)), uses)
     # Which use of its unit each one is.
     turns = np.arange(len(owners)) - np.repeat(np.cumsum(uses) - uses, uses)
-    is_text = turns < postings.text_counts[owners]
-    places = np.searchsorted(shared, postings.unit_ids)
-    places[places == len(shared)] = 0
-    is_shared = (shared[places] == postings.unit_ids)[owners]
-    keys = (places[owners] << _POSITION_BITS) + postings.positions
-    return keys[is_shared], is_text[is_shared]
+    is_text = turns < postings.text_counts[places][owners]
+    keys = (owners << _POSITION_BITS) + postings.positions[starts[owners] + turns]
+    return keys, is_text
 
 
 def score(
@@ -94,14 +98,18 @@ def score(
         idf = math.log((unit_count - has + 0.5) / (has + 0.5))
         if idf <= 0:
             idf = _LEAST_IDF
-        places = np.searchsorted(unit_ids, phrase.unit_ids)
-        places[places == len(unit_ids)] = 0
-        wanted = unit_ids[places] == phrase.unit_ids
+        # Whichever are fewer are looked up among the others.
+        if has < len(unit_ids):
+            places, is_there = find_places(phrase.unit_ids, unit_ids)
+            places, wanted = places[is_there], np.flatnonzero(is_there)
+        else:
+            in_phrase, is_there = find_places(unit_ids, phrase.unit_ids)
+            places, wanted = np.flatnonzero(is_there), in_phrase[is_there]
         uses = (
             phrase.text_counts[wanted] * TEXT_WEIGHT
             + phrase.around_counts[wanted] * AROUND_WEIGHT
         )
         lengths = phrase.word_counts[wanted] / mean_length
         gained = idf * (uses * (_K1 + 1)) / (uses + _K1 * (1 - _B + _B * lengths))
-        scores[places[wanted]] += times * gained
+        scores[places] += times * gained
     return scores

@@ -250,6 +250,7 @@ class PostgresIndex(IndexFront):
             # One by one, so that others can write in between.
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
                 text_grams.add_short(db, counters.index_id, segment_id)
+                save_counters(db, counters)
         due = self.get_state(IS_ERASE_DUE)
         if not due:
             return

@@ -47,11 +47,14 @@ TABLES = (
 
 
 # The row of an index. Statements that follow are planned for their own values: a plan
-# that was made while the index was empty would be slow when it is filled.
+# that was made while the index was empty would be slow when it is filled. And what they
+# look up in order comes from the index that has this order: where it expects one row,
+# the planner would as soon read a whole tenant by any smaller index and sort that.
 _COUNTERS: LiteralString = """
     SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
            last_chunk_id, xmin::text,
-           set_config('plan_cache_mode', 'force_custom_plan', true)
+           set_config('plan_cache_mode', 'force_custom_plan', true),
+           set_config('enable_sort', 'off', true)
       FROM indexes WHERE name = {}
 """
 
@@ -77,6 +80,7 @@ class IndexTransactions:
     def __init__(self, tenant: Tenant, name: str) -> None:
         self.tenant = tenant
         self.name = name
+        self._counters = sql.SQL(_COUNTERS).format(name)
         # Of an index that only this process builds: its number.
         self.own_id: int | None = None
         self.reset_after_fork()
@@ -91,15 +95,14 @@ class IndexTransactions:
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, IndexCounters]]:
         """A transaction that sees one state of the index; it may have no row yet."""
-        first = sql.SQL(_COUNTERS).format(self.name)
         with (
-            self.tenant.reading_first(first) as (db, row),
+            self.tenant.reading_first(self._counters) as (db, row),
             self._interruptible(db),
         ):
             view = self.tenant.view
             known = None if view is None else view.values.get(self.name)
             if not isinstance(known, IndexCounters):
-                row = row or db.execute(first).fetchone()
+                row = row or db.execute(self._counters).fetchone()
                 known = _to_counters(row) or IndexCounters()
                 if view is not None:
                     view.values[self.name] = known
@@ -175,7 +178,7 @@ def _find_counters(
 
 
 def _to_counters(row: TupleRow | None) -> IndexCounters | None:
-    return None if row is None else IndexCounters(*row[:-1])
+    return None if row is None else IndexCounters(*row[: len(IndexCounters._fields)])
 
 
 def save_counters(db: Connection, counters: IndexCounters) -> None:

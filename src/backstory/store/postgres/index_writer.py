@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 from backstory.store.base.containers import to_number
 from backstory.store.base.index import IndexedFile, MadePassages, MadeVector
@@ -55,7 +56,9 @@ class _NewRows(Struct):
     of_sessions: dict[int, tuple[int, datetime]] = field(default_factory=dict)
 
     def store(self, db: Connection, index_id: int) -> None:
-        units.insert_units(db, index_id, self.of_units)
+        # Titles and previews have no grams, so all of them are compared. Beside the
+        # messages of its session, each would be on another page.
+        units.insert_units(db, index_id, sorted(self.of_units, key=itemgetter(0)))
         units.insert_notes(db, index_id, self.of_notes)
         passages.insert_passages(db, index_id, self.of_passages)
         index_chunks.insert_chunks(db, index_id, self.of_chunks)

@@ -1,4 +1,4 @@
-"""The postings that were read last: a search asks for the same words several times."""
+"""What was read of words last: a search asks for the same words several times."""
 
 import threading
 from collections.abc import Collection, Mapping
@@ -9,6 +9,8 @@ from backstory.system.fork_safety import reset_in_child
 
 # Those of the words of one search in a million messages.
 _MAX_BYTES = 24_000_000
+# Those of the words of many searches, and of what is near to a few of them.
+_MAX_COUNTS = 10_000
 
 
 class RecentPostings:
@@ -51,3 +53,32 @@ class RecentPostings:
                     (term, with_positions): each for term, each in postings.items()
                 }
                 self._size_bytes += size
+
+
+class RecentCounts:
+    """How many units of an index have some terms, as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        """Start fresh in a forked child."""
+        self._lock = threading.Lock()
+        self._of: IndexCounters | None = None
+        self._known: dict[str, int] = {}
+
+    def find(self, counters: IndexCounters, terms: Collection[str]) -> dict[str, int]:
+        """The counts of the terms that are remembered."""
+        with self._lock:
+            if self._of != counters:
+                return {}
+            return {term: self._known[term] for term in terms if term in self._known}
+
+    def keep(self, counters: IndexCounters, counts: Mapping[str, int]) -> None:
+        with self._lock:
+            is_full = len(self._known) + len(counts) > _MAX_COUNTS
+            if self._of != counters or is_full:
+                self._of, self._known = counters, {}
+            if len(counts) <= _MAX_COUNTS:
+                self._known |= counts

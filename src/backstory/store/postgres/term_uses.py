@@ -91,6 +91,9 @@ def find_in_shared(
     term: str, shared_terms: str, shared_counts: bytes
 ) -> tuple[int, int] | None:
     """Where the units of a term begin in a shared row, and how many it has."""
+    # Most rows do not have it, which is seen sooner in the text as a whole.
+    if term not in shared_terms:
+        return None
     terms = shared_terms.split(_BETWEEN)
     if term not in terms:
         return None
@@ -241,22 +244,22 @@ def from_rows(rows: Sequence[WordRow]) -> TermUses:
     in_shared = np.fromiter(map(len, of_shared), np.int64, len(shared))
     terms = [*(row.key for row in own), *chain.from_iterable(of_shared)]
     unit_counts = np.fromiter((row.unit_count for row in rows), np.int64, len(rows))
-    counts = _unpack_rows([row.shared_counts or b"" for row in shared], in_shared)
+    counts = unpack_rows([row.shared_counts or b"" for row in shared], in_shared)
     of_term = np.repeat(
         numbers.number(terms), np.concatenate([unit_counts[: len(own)], counts])
     )
-    text_counts = _unpack_rows([row.text_counts for row in rows], unit_counts)
-    around_counts = _unpack_rows([row.around_counts for row in rows], unit_counts)
+    text_counts = unpack_rows([row.text_counts for row in rows], unit_counts)
+    around_counts = unpack_rows([row.around_counts for row in rows], unit_counts)
     uses_before = np.append(0, np.cumsum(text_counts + around_counts))
     ends = np.cumsum(unit_counts)
     position_counts = uses_before[ends] - uses_before[ends - unit_counts]
     return TermUses(
         list(numbers),
         of_term,
-        _unpack_rows([row.places for row in rows], unit_counts),
+        unpack_rows([row.places for row in rows], unit_counts),
         text_counts,
         around_counts,
-        _unpack_rows([row.positions or b"" for row in rows], position_counts),
+        unpack_rows([row.positions or b"" for row in rows], position_counts),
     )
 
 
@@ -291,8 +294,11 @@ def pack_rows(numbers: Ints, starts: Ints) -> list[bytes]:
     ]
 
 
-def _unpack_rows(packed: Sequence[bytes], counts: Ints) -> Ints:
-    """The numbers of all rows, one after the other; each row has so many."""
+def unpack_rows(packed: Sequence[bytes], counts: Ints) -> Ints:
+    """The numbers of all rows, one after the other; each row has so many.
+
+    See ``pack_rows``.
+    """
     numbers = np.zeros(int(counts.sum()), np.int64)
     sizes = np.fromiter(map(len, packed), np.int64, len(packed))
     starts = np.cumsum(counts) - counts

@@ -119,6 +119,13 @@ def _to_candidates(
     return candidates
 
 
+def count_units(candidates: Sequence[Candidates]) -> int:
+    """How many units of segments with grams are among candidates."""
+    # The first are of the others.
+    ranges = [each.ranges for each in candidates[1:]]
+    return sum((some[0].end - some[0].first) * len(some) for some in ranges)
+
+
 def _choose_slots(needle: bytes) -> list[int]:
     """The slots of some grams of a needle, from all over it."""
     slots = _find_slots(np.frombuffer(needle, np.uint8))

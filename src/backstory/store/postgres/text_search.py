@@ -9,14 +9,19 @@ from backstory.store.base.index import UnitFilter
 from backstory.store.postgres import text_grams, units
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.folded_texts import to_stored
-from backstory.store.postgres.index_connection import IndexTransactions
+from backstory.store.postgres.index_connection import (
+    IndexCounters,
+    IndexTransactions,
+)
 from backstory.store.postgres.text_grams import Candidates, UnitRange
 from backstory.store.postgres.words import PostgresWords
 
 # Only the texts of units that have the words of the needle are compared, if these are
 # not more than this.
-_MAX_LOOKED_UP = 400
+_MAX_LOOKED_UP = 1_000
 _TELLING_WORDS = 3
+# And which units have a word is only read for that if these are not more than this.
+_MAX_RARE = 5_000
 # Of so many units in whose blocks some have the grams of a needle, texts are compared:
 # some twenty milliseconds. A part that more have is frequent, or its grams are.
 _MAX_COMPARED = 12_000
@@ -37,6 +42,9 @@ class TextSearch:
     def __init__(self, transactions: IndexTransactions, words: PostgresWords) -> None:
         self._transactions = transactions
         self._words = words
+        self._last_candidates: (
+            tuple[tuple[IndexCounters, str], list[Candidates] | None] | None
+        ) = None
 
     def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
         few = self.find_few(folded, where, limit)
@@ -46,20 +54,49 @@ class TextSearch:
             index_id, needle = counters.index_id, to_stored(folded)
             found = None
             if counters.unit_count > self.small:
-                found = text_grams.find_candidates(
-                    db, index_id, needle, _MAX_COMPARED_AT_LAST
+                found = self._find_candidates(
+                    db, counters, needle, _MAX_COMPARED_AT_LAST
                 )
             if found is not None:
                 return _list_newest_of(db, index_id, where, limit, found, needle)
             return units.list_newest(db, index_id, where, limit, folded=folded)
+
+    def _find_candidates(
+        self, db: Connection, counters: IndexCounters, needle: str, limit: int
+    ) -> list[Candidates] | None:
+        """Where units may have the needle; None if these may be more than ``limit``.
+
+        The last answer is remembered: what proves to be frequent is often asked for
+        again, with a higher limit. It is right as long as the index stays the same.
+        """
+        asked = (counters, needle)
+        last = self._last_candidates
+        if last is None or last[0] != asked:
+            found = text_grams.find_candidates(
+                db, counters.index_id, needle, _MAX_COMPARED_AT_LAST
+            )
+            last = self._last_candidates = (asked, found)
+        candidates = last[1]
+        if candidates is None or text_grams.count_units(candidates) > limit:
+            return None
+        return candidates
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
         if not folded or not where.kinds or limit <= 0:
             return []
         with self._transactions.reading() as (db, counters):
             index_id = counters.index_id
-            if telling := _list_telling_words(folded):
-                among = self._words.find_with_words(db, counters, telling)
+            telling = _list_telling_words(folded)
+            counts = self._words.count_units_of(db, counters, telling)
+            # To read who has a frequent word takes longer than to look for the needle.
+            known = [
+                word
+                for word in telling
+                if counts[word] <= _MAX_RARE
+                or self._words.knows_units_of(counters, word)
+            ]
+            if known:
+                among = self._words.find_with_words(db, counters, known)
                 if len(among) <= _MAX_LOOKED_UP:
                     return units.list_newest(
                         db, index_id, where, limit, among=among, folded=folded
@@ -67,7 +104,7 @@ class TextSearch:
             if counters.unit_count <= self.small:
                 return units.list_newest(db, index_id, where, limit, folded=folded)
             needle = to_stored(folded)
-            found = text_grams.find_candidates(db, index_id, needle, _MAX_COMPARED)
+            found = self._find_candidates(db, counters, needle, _MAX_COMPARED)
             if found is None:
                 return None
             return _list_newest_of(db, index_id, where, limit, found, needle)

@@ -5,16 +5,18 @@ packed, apart from those of the latest messages: the next message changes the wo
 around these.
 """
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
 from typing import ClassVar
 
 from backstory.store.postgres import last_words, word_rows
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.postings import UnitWords
+from backstory.store.postgres.term_uses import SEGMENT_SIZE
 from backstory.values.units import is_message
 
-# So many units may wait in memory.
-_MAX_PENDING = 16_384
+# So many units may wait in memory: those of a segment, and some more.
+_MAX_PENDING = SEGMENT_SIZE * 3 // 2
 
 
 class WordWriter:
@@ -22,8 +24,9 @@ class WordWriter:
 
     # The rows of more units than this would be slow to read.
     max_tail: ClassVar[int] = 512
-    # How many messages stay among them when the others are packed.
+    # How many messages stay when the others are packed, at least and at most.
     latest: ClassVar[int] = 64
+    most_latest: ClassVar[int] = 256
 
     def __init__(self, db: Connection, index_id: int, tail_count: int) -> None:
         self._db = db
@@ -61,10 +64,22 @@ class WordWriter:
             return
         if self.tail_count + len(words) > self.max_tail:
             words |= last_words.take_words(self._db, self._index_id)
-            messages = sorted(filter(is_message, words))
-            first = max(0, len(messages) - self.latest)
-            latest = {each: words.pop(each) for each in messages[first:]}
+            latest = {each: words.pop(each) for each in self._find_latest(words)}
             word_rows.add_words(self._db, self._index_id, words)
             words, self.tail_count = latest, 0
         last_words.insert_words(self._db, self._index_id, words)
         self.tail_count += len(words)
+
+    def _find_latest(self, unit_ids: Iterable[int]) -> list[int]:
+        """The messages that stay: the latest, and a segment of which there are few.
+
+        Those are packed with the rest of the segment, so that it is written only once.
+        """
+        messages = sorted(filter(is_message, unit_ids))
+        first = max(0, len(messages) - self.latest)
+        if messages:
+            begins = bisect_left(messages, messages[-1] & ~(SEGMENT_SIZE - 1))
+            is_little = len(messages) - begins <= self.most_latest
+            if 0 < begins < first and is_little:
+                first = begins
+        return messages[first:]

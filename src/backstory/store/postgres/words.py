@@ -2,29 +2,47 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
 from backstory.store.postgres import bm25, last_words, units, word_rows
-from backstory.store.postgres.bm25 import PhraseUnits
+from backstory.store.postgres.bm25 import Floats, PhraseUnits
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
 from backstory.store.postgres.postings import (
     Ints,
     Postings,
+    find_places,
+    intersect,
     join_postings,
     no_postings,
     to_term,
 )
-from backstory.store.postgres.recent_postings import RecentPostings
+from backstory.store.postgres.recent_postings import RecentCounts, RecentPostings
 
 # Up to this many matching units are listed before words are matched.
 _FEW_UNITS = 20_000
-# How many of the best are looked up at first, for each that is wanted.
+# How many of the best are looked up at first, for each that is wanted, if only some
+# units match by their time or source. Otherwise, nearly all do.
 _TRIED = 4
 _MORE_EACH_TIME = 4
+# To look up one unit takes as long as to list so many that match.
+_LISTED_FOR_ONE = 4
+
+
+# So many times as many as are wanted are ranked at first, as nearly all units match.
+_FIRST_RANKED = 20
+# What a view remembers, by this name.
+_LAST_SCORES = "scores of the last words"
+
+
+class _Scores(NamedTuple):
+    of: tuple[IndexCounters, Words]
+    unit_ids: Ints
+    scores: Floats
 
 
 class PostgresWords:
@@ -35,6 +53,7 @@ class PostgresWords:
         self._tokenizer = WordTokenizer()
         self._segments = word_rows.SegmentCounts()
         self._recent = RecentPostings()
+        self._counts = RecentCounts()
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -45,22 +64,42 @@ class PostgresWords:
         if not words.needed or not where.kinds or limit <= 0:
             return []
         with self._transactions.reading() as (db, counters):
-            # As in SQLite: with helpful words, the needed ones count twice.
-            times = 2 if words.helpful else 1
-            needed = self._find_spellings(db, counters, _flat(words.needed))
-            helpful = self._find_spellings(db, counters, _flat(words.helpful))
-            unit_ids = _union(needed)
-            scores = bm25.score(
-                [(each, times) for each in needed] + [(each, 1) for each in helpful],
-                unit_ids,
-                unit_count=counters.unit_count,
-                word_count=counters.word_count,
-            )
-            # The best first; of equals, the one with the highest number.
-            order = np.lexsort((-unit_ids, -scores))
+            unit_ids, scores = self._score_all(db, counters, words)
+            few = _FIRST_RANKED * limit
+            order = _rank(unit_ids, scores, few)
             fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
+            if len(fitting) < limit and len(order) < len(unit_ids):
+                order = _rank(unit_ids, scores, len(unit_ids))
+                fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
             found = scores[np.searchsorted(unit_ids, fitting)]
             return list(zip(fitting, found.tolist(), strict=True))
+
+    def _score_all(
+        self, db: Connection, counters: IndexCounters, words: Words
+    ) -> tuple[Ints, Floats]:
+        """All units with any of the needed words, in order, and their scores.
+
+        They are the same for every filter, so a view remembers those of the last words.
+        """
+        view = self._transactions.tenant.view
+        asked = (counters, words)
+        known = None if view is None else view.values.get(_LAST_SCORES)
+        if isinstance(known, _Scores) and known.of == asked:
+            return known.unit_ids, known.scores
+        # As in SQLite: with helpful words, the needed ones count twice.
+        times = 2 if words.helpful else 1
+        needed = self._find_spellings(db, counters, _flat(words.needed))
+        helpful = self._find_spellings(db, counters, _flat(words.helpful))
+        unit_ids = _union(needed)
+        scores = bm25.score(
+            [(each, times) for each in needed] + [(each, 1) for each in helpful],
+            unit_ids,
+            unit_count=counters.unit_count,
+            word_count=counters.word_count,
+        )
+        if view is not None:
+            view.values[_LAST_SCORES] = _Scores(asked, unit_ids, scores)
+        return unit_ids, scores
 
     def find_all(
         self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
@@ -75,7 +114,7 @@ class PostgresWords:
                 _union_of_texts(phrases[each] for each in spellings)
                 for spellings in words
             ]
-            among = _intersection(having).tolist()
+            among = intersect(having).tolist()
             if not among:
                 return []
             return units.list_newest(db, counters.index_id, where, limit, among=among)
@@ -93,13 +132,13 @@ class PostgresWords:
         having = []
         for spellings in words:
             of_each = [
-                _intersection(
+                intersect(
                     [_union_of_texts([phrases[part]]) for part in each.split() or [""]]
                 )
                 for each in spellings
             ]
             having.append(_merge(of_each))
-        return sorted(set(_intersection(having).tolist()) & set(unit_ids))
+        return sorted(set(intersect(having).tolist()) & set(unit_ids))
 
     def find_with_words(
         self, db: Connection, counters: IndexCounters, words: Sequence[str]
@@ -107,7 +146,7 @@ class PostgresWords:
         """The units whose own text has all of the words."""
         phrases = self._find_spellings(db, counters, words)
         having = [_union_of_texts([each]) for each in phrases]
-        return _to_list(_intersection(having))
+        return _to_list(intersect(having))
 
     def score(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
         if not words.needed or not unit_ids:
@@ -116,9 +155,11 @@ class PostgresWords:
             phrases = self._find_spellings(
                 db, counters, _flat(words.needed + words.helpful)
             )
-        wanted = np.intersect1d(
-            _union(phrases), np.fromiter(unit_ids, np.int64, len(unit_ids))
-        )
+        wanted = np.sort(np.fromiter(unit_ids, np.int64, len(unit_ids)))
+        has_any = np.zeros(len(wanted), np.bool_)
+        for each in phrases:
+            has_any |= find_places(wanted, each.unit_ids)[1]
+        wanted = wanted[has_any]
         scores = bm25.score(
             [(each, 1) for each in phrases],
             wanted,
@@ -129,19 +170,33 @@ class PostgresWords:
 
     def count_units(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         """The most units that can have each word, added up over its spellings."""
-        tokens = {each: self.tokenize(each) for each in _flat(words)}
-        terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         with self._transactions.reading() as (db, counters):
-            packed = word_rows.count_units(db, counters.index_id, terms)
-            last = last_words.count_units(db, counters.index_id, terms)
-        counts = {term: packed.get(term, 0) + last.get(term, 0) for term in terms}
-        return [
-            sum(
-                min((counts[to_term(token)] for token in tokens[each]), default=0)
-                for each in spellings
-            )
-            for spellings in words
-        ]
+            counts = self.count_units_of(db, counters, _flat(words))
+        return [sum(counts[each] for each in spellings) for spellings in words]
+
+    def count_units_of(
+        self, db: Connection, counters: IndexCounters, spellings: Iterable[str]
+    ) -> dict[str, int]:
+        """The most units that can have each of some spellings."""
+        tokens = {each: self.tokenize(each) for each in spellings}
+        terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
+        counts = self._counts.find(counters, terms)
+        if missing := terms - counts.keys():
+            packed = word_rows.count_units(db, counters.index_id, missing)
+            last = last_words.count_units(db, counters.index_id, missing)
+            read = {term: packed.get(term, 0) + last.get(term, 0) for term in missing}
+            self._counts.keep(counters, read)
+            counts |= read
+        return {
+            each: min((counts[to_term(token)] for token in some), default=0)
+            for each, some in tokens.items()
+        }
+
+    def knows_units_of(self, counters: IndexCounters, word: str) -> bool:
+        """Whether the units that have a word were read before."""
+        terms = {to_term(token) for token in self.tokenize(word)}
+        known = self._recent.find(counters, terms, with_positions=False)
+        return known.keys() == terms
 
     def _find_spellings(
         self, db: Connection, counters: IndexCounters, spellings: Sequence[str]
@@ -191,6 +246,20 @@ class PostgresWords:
         }
 
 
+def _rank(unit_ids: Ints, scores: Floats, count: int) -> Ints:
+    """Where the best are, the best first; of equals, the one with the highest number.
+
+    At least ``count`` of them, if there are so many.
+    """
+    if count < len(scores):
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    order: Ints = places[np.lexsort((-unit_ids[places], -scores[places]))]
+    return order
+
+
 def _keep_fitting(
     db: Connection,
     counters: IndexCounters,
@@ -204,13 +273,19 @@ def _keep_fitting(
         or where.said_from is not None
         or where.said_before is not None
     )
-    if is_narrow and len(unit_ids) > _FEW_UNITS:
-        few = units.list_fitting(db, counters.index_id, where, _FEW_UNITS + 1)
-        if len(few) <= _FEW_UNITS:
-            return _to_list(unit_ids[np.isin(unit_ids, few)][:limit])
     found: list[int] = []
-    first, tried = 0, _TRIED * limit
+    first, tried = 0, _TRIED * limit if is_narrow else limit
     while first < len(unit_ids) and len(found) < limit:
+        # If few of the best match, all that match may be fewer than all that are found.
+        if is_narrow and (first or len(unit_ids) > _FEW_UNITS):
+            is_narrow = False
+            most = min(_FEW_UNITS, _LISTED_FOR_ONE * (len(unit_ids) - first))
+            few = units.list_fitting(db, counters.index_id, where, most + 1)
+            if len(few) <= most:
+                rest = unit_ids[first:]
+                _, fits = find_places(rest, np.sort(np.asarray(few, np.int64)))
+                found += _to_list(rest[fits])
+                break
         some = unit_ids[first : first + tried].tolist()
         fitting = units.keep_fitting(db, counters.index_id, some, where)
         found += [unit_id for unit_id in some if unit_id in fitting]
@@ -244,13 +319,6 @@ def _merge(sets: Sequence[Ints]) -> Ints:
     is_new = np.ones(len(numbers), np.bool_)
     is_new[1:] = numbers[1:] != numbers[:-1]
     return numbers[is_new]
-
-
-def _intersection(sets: Sequence[Ints]) -> Ints:
-    shared = sets[0]
-    for each in sets[1:]:
-        shared = np.intersect1d(shared, each, assume_unique=True)
-    return shared
 
 
 def _to_list(numbers: Ints) -> list[int]:
