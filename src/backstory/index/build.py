@@ -21,7 +21,12 @@ from backstory.index.origin import (
 )
 from backstory.notes.find import UNIT_KINDS, FoundNote, NoteKind, read_note
 from backstory.store.base.history import Change, HistoryStore
-from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
+from backstory.store.base.index import (
+    PACK_MESSAGES,
+    IndexedFile,
+    IndexWriter,
+    SearchIndex,
+)
 from backstory.system.files import is_inside
 from backstory.text.json_values import compact_json
 from backstory.values.history import Problem, Session
@@ -32,10 +37,7 @@ from backstory.values.structs import FrozenStruct, Struct, field, replace
 # How many messages are taken in at once, at most: fewer would be slower, and more would
 # keep other writers waiting.
 _BATCH_MESSAGES = 20_000
-# A batch ends with the change that reaches a multiple of this number, unless it is too
-# small yet. PostgreSQL packs the words of so many messages together: a pack that is
-# begun in one batch and filled in the next one would be written twice.
-_PACKED_MESSAGES = 16_384
+# A smaller batch goes on beyond the end of a pack.
 _WORTH_A_BATCH = 1_000
 _BATCH_CHANGES = 2_000
 # The states that the index keeps: how far it has got, and what it was made from.
@@ -362,7 +364,7 @@ def _read_progress(get_state: Callable[[str], str | None]) -> _Progress:
 
 
 def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
-    """Choose as many changes as fit into one batch, and are packed together.
+    """Choose as many changes as fit into one batch, up to the end of a pack.
 
     The messages of the first change up to ``taken_to`` have been taken in already. A
     change with too many messages is cut, and is a batch of its own.
@@ -383,8 +385,8 @@ def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
         if not change.first_message_id or not change.last_message_id:
             continue
         if pack is None:
-            pack = change.first_message_id // _PACKED_MESSAGES
-        ends_pack = (change.last_message_id + 1) // _PACKED_MESSAGES > pack
+            pack = change.first_message_id // PACK_MESSAGES
+        ends_pack = (change.last_message_id + 1) // PACK_MESSAGES > pack
         if ends_pack and room <= _BATCH_MESSAGES - _WORTH_A_BATCH:
             break
     return _ChangeBatch(taken, False)

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
+# A store may pack together what it keeps of this many messages, by their ids. So a batch
+# of many best ends where a pack does; otherwise, that pack is written twice.
+PACK_MESSAGES = 1 << 14
+
+
 class IndexedFile(FrozenStruct):
     """A Markdown file as it was when it was last indexed."""
 

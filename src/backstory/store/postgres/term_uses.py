@@ -14,12 +14,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory.store.base.index import PACK_MESSAGES
 from backstory.store.postgres.postings import Ints, UnitWords, find_type
 
 # A segment is this many unit numbers. A longer one would be read in fewer pieces, but
 # written again more often.
-SEGMENT_BITS = 14
-SEGMENT_SIZE = 1 << SEGMENT_BITS
+SEGMENT_SIZE = PACK_MESSAGES
+SEGMENT_BITS = SEGMENT_SIZE.bit_length() - 1
 # A term that at most this many units of a segment have is in a shared row.
 MAX_SHARING = 16
 # Of a full segment, a shared row has some 40 terms in 1,500 bytes.
