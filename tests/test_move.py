@@ -272,8 +272,8 @@ def test_nobody_uses_a_copy_that_is_not_complete(
     assert set(refused.values()) == {
         (
             "it is a copy that is not complete",
-            "run the same 'backstory move' again, where it is copied from; it goes on "
-            "from where it was",
+            "run the same 'backstory move' again on the machine it is copied from; "
+            "it continues where it stopped",
         )
     }
 

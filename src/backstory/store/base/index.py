@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-# A store may pack together what it keeps of this many messages, by their ids. So a batch
-# of many best ends where a pack does; otherwise, that pack is written twice.
+# A store may pack together what it keeps of this many messages, by their ids. So a
+# large batch best ends where a pack does; otherwise, that pack is written twice.
 PACK_MESSAGES = 1 << 14
 
 
