@@ -152,7 +152,7 @@ def _is_same(given: str, expected: str) -> bool:
 
 
 def with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None]]":
-    async def sendwith_headers(message: "Message") -> None:
+    async def send_with_headers(message: "Message") -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers.update(_HEADERS)
@@ -160,4 +160,4 @@ def with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None
                 headers["Cache-Control"] = _KEPT
         await send(message)
 
-    return sendwith_headers
+    return send_with_headers
