@@ -95,7 +95,7 @@ class Pusher(FrozenStruct):
     # -- how far it has got ---
 
     def find_place(self, destination: Destination) -> int:
-        """The last change that a server has; 0 if it has none of this history."""
+        """The last change of this history that a server has; 0 if it has none."""
         place = self._read_places().get(destination.url)
         expected = self.history.identity, destination.token_hash
         if place is None or (place.history, place.token_hash) != expected:
@@ -254,7 +254,7 @@ class _Sending(Struct):
 
 
 def _cut_window(changes: Sequence[Change]) -> Sequence[Change]:
-    """As many changes as have about so many messages, but at least one."""
+    """As many changes as have about ``_WINDOW_MESSAGES`` messages, but at least one."""
     messages = 0
     for number, change in enumerate(changes):
         first, last = change.first_message_id, change.last_message_id

@@ -558,7 +558,7 @@ class SearchIndex(Protocol):
     ) -> list[ToEmbed]:
         """Units whose passages still need vectors, the newest first.
 
-        Only units of sessions in which tools were used; a hash is that of all passages.
+        Only units of sessions in which tools were used; each hash covers all passages.
         """
         ...
 

@@ -148,7 +148,7 @@ def _select(table: HistoryTable) -> str:
     else:
         source, condition = table.name, "true"
     after = f"AND {order} > :after" if table.numbered else ""
-    # What one forgetting forgot twice counts once.
+    # A key that one forgetting stored twice counts once.
     distinct = "DISTINCT" if table.name == "forgotten" else ""
     return f"""
         SELECT {distinct} {columns} FROM {source} WHERE {condition} {after}

@@ -84,7 +84,7 @@ class SqliteIndex(IndexFront):
         return nullcontext()
 
     def end_view(self) -> None:
-        """As above."""
+        """Do nothing, like ``one_view``."""
 
     # -- state ---
 
