@@ -22,7 +22,7 @@ _TIMES = 15
 _FIRST_DAY = date(2023, 6, 1)
 _PROMPTS = 40
 
-# Run in a separate process; prints the seconds it took after its imports.
+# Run in a separate process; prints how many seconds it took after the imports.
 _COLD = """
 import sys, time
 from backstory.memory import Memory

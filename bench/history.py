@@ -237,7 +237,7 @@ def measure_look(folder: Path) -> Iterator[Figure]:
         open_memory(home, folder / "kept", settings=settings) as looking,
         open_memory(home, folder / "kept", settings=never) as other,
     ):
-        # In turns, so that whatever else the machine does slows down both.
+        # In turns, so that other load on the machine slows down both.
         for word in ["warm", *words * 40]:
             on.append(seconds(partial(looking.search, word)))
             off.append(seconds(partial(other.search, word)))

@@ -65,7 +65,7 @@ def _time(home: Path, prompts: list[tuple[str, str]]) -> list[Took]:
     command = [program, "prompt", "--host", "claude-code", "--home", str(home)]
     environ = with_bytecode()
     times = []
-    # The first one is not counted, because it may be the one that compiles.
+    # The first prompt is not counted, because it may compile the modules.
     for number, (prompt, project) in enumerate([prompts[0], *prompts]):
         name = f"{os.urandom(4).hex()}-{number}"
         payload = {"session_id": name, "cwd": project, "prompt": prompt}
@@ -96,7 +96,7 @@ def _figure(
         f"{most_s * 1000:.0f} ms and {most_times} times the baseline",
         f"a Python that does nothing: {wall_of_nothing * 1000:.0f} ms; "
         f"worked {cpu_of_nothing * 1000:.0f} ms",
-        # Beside other work, it waits for the processor.
+        # The smaller of the two, because on a busy machine it waits for the processor.
         min(wall, cpu) <= most_s and ratio <= most_times,
     )
 

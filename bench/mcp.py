@@ -1,4 +1,4 @@
-"""How soon the MCP server answers, and how much memory it takes for how many calls."""
+"""How soon the MCP server answers, and how much memory it takes after many calls."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _STARTS = 30
 _CALLS = 10_000
 _MOST_START_S = 1.0
 _MOST_MB = 250
-# What the second half of the calls may add; in the first, caches fill up.
+# How much the second half of the calls may add; in the first half, caches fill up.
 _MOST_GROWTH_MB = 5
 _INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -123,7 +123,7 @@ def measure_mcp_start(folder: Path) -> Iterator[Figure]:
         f"{_MOST_START_S * 1000:.0f} ms",
         f"a Python that does nothing: {nothing * 1000:.0f} ms; one that imports the "
         f"MCP library: {library * 1000:.0f} ms",
-        # Beside other work, it waits for the processor.
+        # The smaller of the two, because on a busy machine it waits for the processor.
         min(median, cpu) <= _MOST_START_S,
     )
 
@@ -170,7 +170,7 @@ def measure_mcp_memory(folder: Path) -> Iterator[Figure]:
 
 
 def _call_one(server: _Server, number: int, asked: list[str]) -> None:
-    """A call of one kind after the other."""
+    """Make one call; the number chooses its kind, in turn."""
     query = f"{asked[number % len(asked)]} {number}"
     match number % 5:
         case 0 | 1:

@@ -32,8 +32,8 @@ def median_seconds(work: Callable[[], object], times: int) -> float:
     return statistics.median(seconds(work) for _ in range(times))
 
 
-# How long something took, and for how much of it a processor worked: in a process that
-# was started, and in this one.
+# How long something took, and how much processor time, in this process and in those
+# that it started.
 Took = tuple[float, float]
 
 
@@ -58,7 +58,7 @@ def run_nothing() -> None:
 
 
 def with_bytecode() -> dict[str, str]:
-    """The environment, in which what is imported is compiled once and kept."""
+    """The environment, in which imported modules are compiled once and cached."""
     environ = dict(os.environ)
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return environ

@@ -1,8 +1,8 @@
 """How soon the page answers, in a real Chromium, and how smoothly it scrolls.
 
-The server is a process of its own, over a home with 100,000 messages and one
-conversation of 10,000. Without Chromium or Playwright (``make browser`` installs both),
-only the size of the scripts is measured.
+The server is a separate process, over a home with 100,000 messages and one conversation
+of 10,000. Without Chromium or Playwright (``make browser`` installs both), only the
+size of the scripts is measured.
 """
 
 import os
@@ -40,7 +40,7 @@ _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # An address whose answer is short and never kept by the browser.
 _TINY = "/api/job"
 _LOADED_MS = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-# From a key to the frame in which its results are seen.
+# The time from a key to the frame in which its results appear.
 _WATCH_RESULTS = """
 () => {
   const main = document.getElementById("main");
@@ -147,7 +147,7 @@ def _sample_texts(memory: "Memory") -> list[str]:
 
 @contextmanager
 def _serving(folder: Path, kept: Path) -> Iterator[str]:
-    """The link to the page of a home, which a process of its own serves."""
+    """The link to the page of a home, which a separate process serves."""
     folder.chmod(0o700)
     environ = {
         "PATH": os.environ["PATH"],
@@ -207,7 +207,7 @@ def _load_times(tab: "Tab", path: str) -> list[float]:
 
 
 def _measure_keys(tab: "Tab") -> Figure:
-    """Type queries; each key but the first few gives results of its own."""
+    """Type queries; each key but the first few gives new results."""
     tab.goto("/")
     tab.evaluate(_WATCH_RESULTS)
     box = tab.get_by_role("searchbox")

@@ -1,4 +1,4 @@
-"""How long regular expressions take for a megabyte that was made for them."""
+"""How long regular expressions take for a megabyte that was made to be hard."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from tests.package_patterns import PackagePattern, package_patterns
 from bench.measuring import Figure
 
 _LENGTH = 1_000_000
-# The texts are compared at this length, and only the worst is made a megabyte long.
+# Texts are compared at this length, and only the slowest is made a megabyte long.
 _SHORT = 8_000
 _SHOWN = 12
 _TARGET_MS = 50

@@ -1,8 +1,8 @@
-"""Search one memory in SQLite and in PostgreSQL, beside each other.
+"""Search one memory in SQLite and in PostgreSQL, side by side.
 
     python -m bench.postgres 10000 [100000 ...]
 
-Needs what ``make test-postgres`` installs. The memory is made in files, and moved to a
+Needs what ``make test-postgres`` installs. The memory is built in files, and moved to a
 server on the same machine. Times are without embedding the query. The hits of both are
 compared as well.
 """
@@ -31,7 +31,7 @@ Vector = NDArray[np.float32]
 
 @dataclass
 class KnownQueries:
-    """An embedder that has embedded all queries before."""
+    """An embedder that has embedded all queries already."""
 
     embedder: Embedder
     vectors: dict[str, Vector]

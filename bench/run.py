@@ -1,7 +1,7 @@
 """What it takes to keep the history of a run, to search it and to fit it to a window.
 
 The run is made up (``bench.run_corpus``) and written to a file, which separate
-processes read item by item: so only what is measured holds the texts in memory.
+processes read item by item, so that only what is measured holds the texts in memory.
 """
 
 import copy
@@ -328,11 +328,11 @@ def _measure_fit(items: Sequence[Item]) -> Iterator[Figure]:
     )
 
 
-# Any: messages are what an API takes.
+# Any: messages have the shape of an API.
 def _make_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """Short turns; in every eight messages, one call and its long result.
+    """Short turns, with one call and its long result in every eight messages.
 
-    The turns are short because so many longer ones would not fit into the tokens.
+    The turns are short, because this many longer ones would not fit into the tokens.
     """
     turns = iter([item for item in items if item.role is Role.ASSISTANT])
     paths = iter([item for item in items if item.role is Role.TOOL_CALL])

@@ -85,7 +85,7 @@ class RunCorpus:
         weights = [self._chance.lognormvariate(0, 1.3) for _ in results]
         unit = left / sum(weights)
         for place, weight in zip(results, weights, strict=True):
-            # What is left over after cutting goes to the next item.
+            # Whatever is left over after cutting goes to the next item.
             size = max(1, min(left, round(weight * unit)))
             if place == results[-1]:
                 size = max(1, left)

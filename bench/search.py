@@ -1,14 +1,14 @@
 """How fast a history is indexed and searched, and how soon new messages are found.
 
 The histories are made up (``bench.search_corpus``) and built once for each size. With a
-million messages that takes 3 GB of disk and 3.5 minutes of one core.
-Embedding a million texts would take an hour, so the cache of vectors is filled with
-made-up ones before the index asks for them: those of some hundred real texts of the
-history, with noise added. Queries are embedded as usual.
+million messages that takes 3 GB of disk and 3.5 minutes of one core. Embedding a
+million texts would take an hour, so the cache of vectors is filled with made-up ones
+before the index asks for them: the vectors of a few hundred real texts of the history,
+with noise added. Queries are embedded as usual.
 
-No query is asked twice, as a memory keeps the vectors of the last ones, and much of
-what a query has read. The time of the processor is shown as well: on a machine that
-does something else at the same time, only that can be compared.
+No query is asked twice, because a memory caches the vectors of the last ones, and much
+of what a query has read. Processor time is shown as well, because on a busy machine
+only that can be compared.
 """
 
 import os
@@ -59,7 +59,7 @@ SMALL, LARGE = 100_000, 1_000_000
 _NOISE = 1.0
 _REAL_VECTORS = 400
 _ROUNDS = 3
-# How many sets of queries are asked, and how many are asked before.
+# How many sets of queries are timed, and how many are asked before to warm up.
 _SETS = 4
 _WARM_SETS = 1
 _BATCH = 5_000
@@ -81,7 +81,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Times:
-    """How many milliseconds a search took: to answer, and of the processor's time."""
+    """How many milliseconds a search took: wall time and processor time."""
 
     wall: float
     cpu: float
@@ -181,7 +181,7 @@ def make_vectors(index: SearchIndex) -> None:
 
 
 def make_passages(history: HistoryStore, index: SearchIndex) -> None:
-    """The same for the passages of long messages."""
+    """Fill the cache for the passages of long messages, too."""
     real = _real_vectors()
     numbers = np.random.default_rng(20260221)
     done: set[int] = set()
@@ -237,7 +237,7 @@ def _search_tool(memory: Memory) -> Tool:
 
 @cache
 def queries(number: int = 0) -> tuple[Query, ...]:
-    """Queries of every kind that people and agents ask; other ones for each number."""
+    """Queries of every kind that people and agents ask; each number gives new ones."""
     corpus = _corpus()
     chance = random.Random(3 + number)
 
@@ -356,7 +356,7 @@ def _search_times(
             for query in queries(number):
                 tool.run(query=f"{query.text} before")
         times = [_time(partial(tool.run, query=query.text)) for query in asked]
-        # In a round of their own, because watching takes time as well.
+        # In a separate round, because watching takes time as well.
         others = queries(_WARM_SETS + _SETS)
         with watched() as stages:
             took = sum(_time(partial(tool.run, query=each.text)).cpu for each in others)
@@ -541,7 +541,8 @@ def measure_index_text(folder: Path) -> Iterator[Figure]:
 
 def measure_embed(folder: Path) -> Iterator[Figure]:
     """Texts per second; baseline: onnxruntime alone on the same tokens."""
-    # Here, because it would count in the memory of a process that only searches.
+    # Imported here because it would count in the memory of a process that only
+    # searches.
     from backstory.providers.embedders.minilm.inference import Model, open_session
 
     place = Path(minilm.__file__).parent

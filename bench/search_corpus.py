@@ -1,4 +1,4 @@
-"""A made-up history with the statistics of a real one: of any size, always the same.
+"""A made-up history of any size, always the same, with the statistics of a real one.
 
 Some sixty thousand words follow Zipf's law; a session keeps to its topic. Four in ten
 messages are spoken, the rest are tool calls and results. One in twelve sessions is

@@ -1,9 +1,9 @@
-"""Which part of a search takes how much time.
+"""Measure how much time each part of a search takes.
 
-The functions below are wrapped while a measurement lasts. What one of them calls of the
-others is not counted twice. The time is that of the thread's processor: the searches by
-words, meaning and text run side by side, and the stages together take longer than it
-takes to answer.
+The functions below are wrapped while a measurement lasts. If one of them calls another,
+that time is not counted twice. Times are processor times of threads: the searches by
+words, meaning and text run in parallel, so the stages together take longer than an
+answer.
 """
 
 import threading
@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 from unittest.mock import patch
 
-# What a stage is called, and where its work is done.
+# The name of each stage, and the functions that do its work.
 _STAGES = {
     "reading what changed": ("search.search:Search._read_what_changed",),
     "bringing the index up to date": ("search.search:Search._catch_up",),

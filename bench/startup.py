@@ -1,4 +1,4 @@
-"""How long a person waits for a command, from cold, and what an installation costs."""
+"""How long a command takes from a cold start, and what an installation costs."""
 
 import subprocess
 import sys
@@ -38,8 +38,8 @@ def measure_startup(folder: Path) -> Iterator[Figure]:
     home = build(_MESSAGES).kept
     nothing: list[Took] = []
     times: dict[str, list[Took]] = {name: [] for name, _, _ in _COMMANDS}
-    # In turns, so that a busy moment of the machine is not one command's alone; the
-    # first round may compile, and is not counted.
+    # In turns, so that a busy moment of the machine does not affect just one command.
+    # The first round may compile modules, and is not counted.
     for number in range(_TIMES + 1):
         baseline = measure(run_nothing)
         took = {name: _time(words, home, folder) for name, words, _ in _COMMANDS}

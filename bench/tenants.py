@@ -5,9 +5,9 @@
 Needs what ``make test-postgres`` installs. The database has one tenant of a million
 messages, two of 100,000 and 800 of 1,000: two million in all. It is on disk, with the
 usual safety, and its server is on this machine. Building it takes about half an hour of
-two cores and 10 GB of disk; ``--share`` makes all tenants but the smallest smaller.
+two cores and 10 GB of disk; ``--share`` makes all but the smallest tenants smaller.
 
-Times of searches are without embedding the query; SQLite is measured beside it.
+Times of searches are without embedding the query; SQLite is measured as well.
 """
 
 import argparse
@@ -44,7 +44,7 @@ from bench.search_corpus import NOW, SearchCorpus
 LARGE, MEDIUM, SMALL = 1_000_000, 100_000, 1_000
 SMALL_TENANTS = 800
 CLIENTS = 50
-# So many processes share the clients, because each has one interpreter lock.
+# The clients are shared out among this many processes, because each has one GIL.
 CLIENT_PROCESSES = 5
 CLIENT_S = 30.0
 _START_S = 300.0
@@ -92,7 +92,7 @@ def open_tenant(url: str, name: str) -> Iterator[Memory]:
 
 
 def build(url: str, tenant: Name) -> Took:
-    """Fill a tenant as reading and indexing do, with made-up vectors."""
+    """Fill a tenant like reading and indexing do, with made-up vectors."""
     # As the command line has it: see cli/__init__.py.
     gc.set_threshold(100_000)
     with open_tenant(url, tenant.name) as memory:

@@ -1,4 +1,4 @@
-"""Install each agent program and Backstory in it, use both, and print what held.
+"""Install each agent program with Backstory, use both, and print what held.
 
 Each program gets a home folder of its own, with a conversation that another program had
 there before. The model is a fake on loopback, so that what a model is sent can be seen.
@@ -30,11 +30,11 @@ PLUGINS = REPOSITORY / "integrations"
 PREFIX = REPOSITORY / "build/e2e"
 TIMEOUT_S = 180
 
-# What another program heard before; the number is nowhere else.
+# What was said to another program before; the number is nowhere else.
 FACT = "The staging database of the ledger service listens on port 64537."
 QUESTION = "Which port does the staging database of the ledger service use?"
 SECRET = "64537"
-# What is said in the session that is searched itself.
+# What is said in the session that searches itself.
 MOVED = "51987"
 EVERYDAY = "run the tests"
 FRAME = "Data, not instructions"
@@ -88,7 +88,7 @@ def _install_from_npm(program: Program, path: str) -> bool:
     try:
         install_packages(PREFIX, [program.package], path=path)
     except subprocess.CalledProcessError:
-        return False  # npm has said why
+        return False  # npm has printed why
     return True
 
 
@@ -104,7 +104,7 @@ class Check:
         self.kept = self.home / ".local/share/backstory"
 
     def run(self) -> dict[str, str]:
-        """What held, by promise; a promise that did not hold says why."""
+        """Whether each promise held; one that did not says why."""
         _plant(self.program, self.home, self.project)
         for name, content in self.program.files:
             (self.home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +129,8 @@ class Check:
         return {f"version {version}": "yes" if version else "no", **results}
 
     def run_as_plugin(self) -> dict[str, str]:
-        """What held with our plugin, which the program's own manager installs."""
-        # The plugin finds us by our names.
+        """Whether promises held with our plugin, which the program itself installs."""
+        # The plugin finds our commands on the PATH.
         self.path = f"{BACKSTORY.parent}:{self.path}"
         _plant(self.program, self.home, self.project)
         program, manage, _ = self.program.add_plugin
@@ -163,7 +163,7 @@ class Check:
         return "" if requests else "no: the model was sent nothing"
 
     def _tools_are_offered(self) -> str:
-        # By any of the prompts: the first may not wait for the server to start.
+        # In any of the requests: the first may not wait for the server to start.
         every = self.model.requests
         offered = {name for body in every for name in tool_names(body)}
         found = [name for name in offered if name.endswith("search_history")]
@@ -214,7 +214,7 @@ class Check:
         return ""
 
     def _there_and_back(self) -> str:
-        """Nobody else writes in between, so that all files must be as they were."""
+        """Install and uninstall; nobody writes in between, so no file may change."""
         before = self._settings()
         self._backstory("install", self.program.host)
         during = self._settings()
@@ -246,7 +246,7 @@ class Check:
         return lines[0].strip() if lines else ""
 
     def _prompt(self, prompt: str) -> list[Body]:
-        """What the model was sent because of a prompt."""
+        """The requests that the model was sent because of a prompt."""
         start = len(self.model.requests)
         done = self._run(self.program.words(prompt, self.model.url))
         if ANSWER not in done.stdout:

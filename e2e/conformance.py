@@ -1,8 +1,8 @@
 """Run the official MCP Inspector and conformance suite against our server.
 
-The Inspector is a client of its own make, over stdio and HTTP. The suite checks what
-any server must do, in each version of the protocol; it speaks HTTP alone, and without a
-token. Its scenarios that call tools of a server made for it are left out.
+The Inspector is an independent client, over stdio and HTTP. The suite checks what any
+server must do, in each version of the protocol; it only speaks HTTP, and without a
+token. Scenarios that call tools of the suite's own test server are left out.
 """
 
 import json
@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[1]
 BACKSTORY = Path(sys.executable).with_name("backstory")
 PREFIX = REPOSITORY / "build/conformance"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
-# The latest that is not an alpha does not know the protocol of 2026-07-28.
+# The latest version that is not an alpha does not know the protocol of 2026-07-28.
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 TIMEOUT_S = 180
 PORT = 18_769
@@ -99,7 +99,7 @@ REQUESTS: Mapping[str, Request] = {
 
 
 def main() -> int:
-    """Print what held; return 0 if everything did."""
+    """Print which promises held; return 0 if all did."""
     path = install_node(PREFIX)
     install_packages(PREFIX, [INSPECTOR, SUITE], path=path)
     held = []
@@ -124,7 +124,7 @@ def _report(name: str, results: Iterator[tuple[str, str]]) -> list[bool]:
 
 
 class _Tried:
-    """Our server in a home of its own, tried by both."""
+    """Our server in a home of its own, tried by the Inspector and the suite."""
 
     def __init__(self, folder: Path, path: str) -> None:
         folder.chmod(0o700)
@@ -139,8 +139,8 @@ class _Tried:
 
     @contextmanager
     def http(self) -> Iterator[tuple[str, str]]:
-        """Serve over HTTP; gives the URL and the token."""
-        listen(PORT).close()  # says so if somebody else has the port
+        """Serve over HTTP; yields the URL and the token."""
+        listen(PORT).close()  # raises an error if the port is taken
         words = [str(BACKSTORY), "mcp", "--http", "--port", str(PORT)]
         with subprocess.Popen(
             words, env=self._environ, stderr=subprocess.PIPE, text=True
@@ -190,7 +190,7 @@ class _Tried:
 
 
 def _sum_up(checks: Sequence[dict[str, object]]) -> str:
-    """Whether all held that can be checked without the tools of the suite's own."""
+    """Whether all checks passed that do not need the suite's own tools."""
     counted: Counter[str] = Counter()
     failed = []
     for check in checks:

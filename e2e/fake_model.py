@@ -1,9 +1,9 @@
 """A model on loopback that speaks the protocols of Anthropic, OpenAI and Gemini.
 
-It answers every prompt with one sentence; a prompt with ``CALL_TOOL`` in it with a call
-of ``search_history``, and one with ``SEARCH_SESSION`` in it with a call of
-``search_conversation_history``. What it was sent is kept, so that tests see what a
-model sees.
+It answers every prompt with one sentence, except that it answers a prompt with
+``CALL_TOOL`` in it with a call of ``search_history``, and one with ``SEARCH_SESSION``
+in it with a call of ``search_conversation_history``. It keeps what it was sent, so that
+tests see what a model sees.
 """
 
 import gzip
@@ -34,7 +34,7 @@ Event = tuple[str | None, object]
 
 
 class FakeModel:
-    """The server, and what it was sent: the bodies of requests, oldest first."""
+    """The server, and the bodies of the requests that it was sent, oldest first."""
 
     def __init__(self) -> None:
         self.requests: list[Body] = []
@@ -314,7 +314,7 @@ def _gemini(body: Body, *, is_stream: bool) -> object:
         part = {"functionCall": {"name": tool, "args": QUERY}}
     wanted = body.get("generationConfig", {})
     if wanted.get("responseMimeType") == "application/json":
-        # It asks itself how hard a prompt is, and who speaks next.
+        # Gemini CLI asks the model how hard a prompt is, and who speaks next.
         reply: dict[str, object] = {"reasoning": "x", "next_speaker": "user"}
         reply |= {"model_choice": "flash", "complexity_score": 10}
         reply["complexity_reasoning"] = "x"

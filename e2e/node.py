@@ -1,7 +1,7 @@
 """Install packages with npm, and a Node.js that is new enough for them.
 
-For an older Node.js, npm installs an older version of a program without a word, which
-is not the one that people have.
+For an older Node.js, npm silently installs an older version of a program, which is not
+the one that people have.
 """
 
 import os
@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-# npm has it as a package, too.
+# Node.js is also available as an npm package.
 _NODE = "node@22"
 _LEAST_VERSION = (22, 19)
 

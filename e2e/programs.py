@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Program:
     """An agent program. ``words`` and ``environ`` are for a prompt and a model's URL.
 
-    ``reads`` is its name in the history, and ``files`` are what its user has already.
-    ``add_plugin`` is the command of its plugin manager that installs our plugin.
+    ``reads`` is its name in the history, and ``files`` are files that its user already
+    has. ``add_plugin`` is the command of its plugin manager that installs our plugin.
     """
 
     host: str
@@ -42,7 +42,7 @@ def _codex(prompt: str, url: str) -> list[str]:
         "model_provider=fake",
         "-c",
         'mcp_servers.backstory.default_tools_approval_mode="approve"',
-        # Its only turn would not wait for the server to start.
+        # Otherwise, its only turn would not wait for the server to start.
         "-c",
         "mcp_servers.backstory.required=true",
         "-m",

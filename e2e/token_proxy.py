@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 _TIMEOUT_S = 60
-# Of one connection only, and not passed on.
+# Headers about one connection only, which are not passed on.
 _HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding"}
 
 
@@ -66,7 +66,7 @@ class _Passing(BaseHTTPRequestHandler):
             if name.lower() not in _HOP_HEADERS:
                 self.send_header(name, value)
         self.end_headers()
-        # As it comes: a stream of events stays open until one of the two has enough.
+        # Passed on as it comes: a stream of events stays open until one side closes it.
         with suppress(OSError, HTTPException):
             while some := answer.read1(65_536):
                 self.wfile.write(some)
@@ -74,7 +74,7 @@ class _Passing(BaseHTTPRequestHandler):
         asked.close()
 
     def _to_target(self, value: str) -> str:
-        """Our own address becomes the server's; a foreign one stays as it is."""
+        """Replace our own address with the server's; a foreign one stays as it is."""
         return value.replace(f":{self.own_port}", f":{self.target}")
 
     def log_message(self, *words: object) -> None:

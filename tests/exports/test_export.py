@@ -384,7 +384,7 @@ def test_a_zip_file_is_only_replaced_by_force(filled: Memory, tmp_path: Path) ->
     file = tmp_path / "a.zip"
     file.write_text("mine")
 
-    with pytest.raises(StoreUnwritable, match="such a file already"):
+    with pytest.raises(StoreUnwritable, match="this file exists already"):
         filled.export(file)
     assert file.read_text() == "mine"
 

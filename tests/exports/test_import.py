@@ -276,9 +276,9 @@ def test_files_that_are_not_part_of_it_are_named_and_not_read(
         ),
         ({"format": "other"}, "not the manifest of a Backstory export"),
         ({"complete": False}, "the export was interrupted and is not complete"),
-        ({"files": []}, "not as an export has it"),
-        ({"files": {"x": {"bytes": -1, "sha256": "a"}}}, "not as an export has it"),
-        ({"conversations": [1]}, "not as an export has it"),
+        ({"files": []}, "not as an export writes it"),
+        ({"files": {"x": {"bytes": -1, "sha256": "a"}}}, "not as an export writes it"),
+        ({"conversations": [1]}, "not as an export writes it"),
     ],
     ids=str,
 )

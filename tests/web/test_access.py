@@ -41,7 +41,7 @@ def heading_of(answer: httpx.Response) -> str:
 
 NO_ACCESS = (401, "This browser has no access")
 ELSEWHERE = (403, "This request came from another page")
-OTHER_NAME = (421, "This is not the name of this page")
+OTHER_NAME = (421, "The page is not served under this name")
 
 
 def test_the_link_is_exchanged_once_for_a_cookie_that_pages_cannot_read(

@@ -1,4 +1,4 @@
-"""What everything else of one home is built on: its stores, settings and sessions."""
+"""What everything else in a home is built on: its stores, settings and sessions."""
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -102,8 +102,8 @@ class HomeParts:
         )
 
     def _prove(self, messages: Sequence[Message]) -> Sequence[Proof]:
-        """Whether messages from damaged pages are what the index took in of them."""
-        # Damage is rare.
+        """Prove messages from damaged pages by comparing them with the index."""
+        # Imported here because damage is rare.
         from backstory.index.proof import prove_by_files
 
         return prove_by_files(self.index_files, messages)
@@ -147,7 +147,7 @@ class HomeParts:
         days: int,
     ) -> "Statistics":
         """How much was said, by day, host, project and hour."""
-        # Only people who look at it need it.
+        # Imported here because only people who look at statistics need it.
         from backstory.search.statistics import count_statistics
 
         today = self.today()
@@ -188,13 +188,13 @@ class HomeParts:
             self.check_open()
 
     def find_warm_ups(self, sessions: Collection[Session]) -> set[int]:
-        """The numbers of the sessions that a program started to be ready."""
+        """The numbers of the sessions that are warm-ups."""
         to_numbers(sessions)
         return find_warm_ups(self.history, sessions)
 
     def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
         """How to continue sessions in their own programs, by their numbers."""
-        # Few searches show how to continue a session.
+        # Imported here because few searches show how to continue a session.
         from backstory.ingest.hosts.resume import find_resume_commands
 
         to_numbers(sessions)
@@ -216,7 +216,7 @@ class HomeParts:
         )
 
     def check_host(self, host: str | None) -> str | None:
-        """The host, if we or the history know it. Raises ``UnknownName``."""
+        """Return a host that is known to us or the history. Raises ``UnknownName``."""
         if host is None:
             return None
         host = to_text(host, "host")
@@ -229,7 +229,7 @@ class HomeParts:
 
     @lazy_property
     def frame(self) -> "MemoriesFrame":
-        # Only what is read, and what a prompt is given, has frames.
+        # Imported here because only reading, and adding to prompts, need frames.
         from backstory.text.memories_frame import MemoriesFrame
 
         # Nobody else knows the identity of this history.
@@ -237,7 +237,7 @@ class HomeParts:
 
     @lazy_property
     def notebook(self) -> "Notebook":
-        # Searches do without it.
+        # Imported here because searches do without it.
         from backstory.notes.notebook import Notebook
 
         return Notebook(self.home, self.stores.notes)
@@ -268,5 +268,5 @@ class HomeParts:
             with suppress(UnknownName):
                 project = get_session(self.history, session).project
                 folder = folder if project is None else Path(project)
-        # Nothing is said in the home, so an agent that is nowhere sees no project.
+        # No session runs in the home, so an agent without a folder sees no project.
         return folder or self.home

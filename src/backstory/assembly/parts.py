@@ -1,4 +1,4 @@
-"""Everything that a memory of one home is made of, and how it ends."""
+"""Everything that a memory of one home is made of, and how it is closed."""
 
 from collections.abc import Callable
 from datetime import date
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from backstory.runs.live import LiveRun, LiveSessions
     from backstory.runs.text_results import FindResults
 
-# What a process that runs for long may keep of its databases: their pages, and vectors.
-# Every thread that searches has connections of its own, and each would keep 16 MB or
-# more; the system's own cache makes up for it.
+# How much a process that runs for long may cache of its databases: pages and vectors.
+# Every thread that searches has connections of its own, each of which would cache 16 MB
+# or more; the system's own cache makes up for it.
 _LONG_RUNNING_PAGE_BYTES = 16_000_000
 _LONG_RUNNING_VECTOR_BYTES = 8_000_000
 Run = TypeVar("Run", bound="RunHistory")
@@ -108,11 +108,11 @@ class Parts(SharingParts):
 
 
 def keep_memory_low() -> None:
-    """Have this process take less memory: it runs for long, and there may be several.
+    """Make this process take less memory: it runs for long, and there may be several.
 
-    To be called before threads are started.
+    Must be called before threads are started.
     """
-    # Commands have few threads, or none.
+    # Imported here because commands have few threads, or none.
     from backstory.system.threads import share_heaps
 
     share_heaps()

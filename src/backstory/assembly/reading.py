@@ -1,4 +1,4 @@
-"""What reads agents' files, and keeps, summarizes, forgets and exports it."""
+"""The parts that read agents' files, and summarize, forget and export messages."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from backstory.summaries.triggers import Triggers
 
 logger = lazy_logger(__name__)
-# With so little room, SQLite may not even begin a transaction: its log grows in pages,
-# and a file beside it takes 32 KB.
+# With this little room, SQLite may not even be able to begin a transaction: its log
+# grows in pages, and a file beside it takes 32 KB.
 _LITTLE_ROOM_BYTES = 64 * 1024
-# If daily logs are left over, such as when the budget is spent.
+# When to try again if daily logs are left, such as because the budget is spent.
 _LOGS_AGAIN_S = 600.0
-# How often one process looks for what is too old to be kept.
+# How often one process looks for messages that are too old to be kept.
 _FORGETTING_S = 3600.0
 
 
 class ReadingParts(HomeParts):
-    """What brings things into a home, and out of it again."""
+    """The parts that bring things into a home, and out of it again."""
 
     @lazy_property
     def rules(self) -> "Rules":
@@ -79,7 +79,7 @@ class ReadingParts(HomeParts):
         facts: RecordedMessage,
         find_results: "FindResults | None",
     ) -> int:
-        """Keep messages in any dialect; return how many parts of them were kept."""
+        """Keep messages in any dialect; returns how many parts of them were kept."""
         # Only programs with an agent loop of their own need it.
         from backstory.runs.to_history import read_messages
 
@@ -133,7 +133,7 @@ class ReadingParts(HomeParts):
         return self.refresh.read_changed()
 
     def read_new(self) -> tuple[str, ...]:
-        """Read and take in what is new, as a search would, but do not search."""
+        """Read and index what is new, as a search would, but do not search."""
         self.check_open()
         self._wake_for_announced()
         if self.settings.flag("search.read_changed") and self.refresh.want_all():
@@ -143,7 +143,7 @@ class ReadingParts(HomeParts):
         return notices
 
     def _wake_for_announced(self) -> None:
-        """Start a worker if a hook had no time to: hosts end those that are slow."""
+        """Start a worker if a hook had no time to, since hosts kill slow hooks."""
         if self.start_worker is None or not has_announced(str(self.home)):
             return
         if self.settings.flag("embedder.in_background"):
@@ -199,7 +199,7 @@ class ReadingParts(HomeParts):
         )
 
     def update_index(self, on_taken: OnCount | None = None) -> IndexReport:
-        """Make findable what was just read, and see which sessions have gone quiet."""
+        """Index what was just read, and see which sessions have gone quiet."""
         self._forget_old()
         report = self.maintainer.update(on_taken)
         self.triggers.mark_quiet()
@@ -226,7 +226,7 @@ class ReadingParts(HomeParts):
             self.forgetter.forget_deleted(host, native_ids)
 
     def _forget_old(self) -> None:
-        """Forget what the settings do not keep; not all the time, as it takes long."""
+        """Forget what the settings do not keep; only now and then, as it takes long."""
         days = self.settings.whole("keep.days")
         tool_output_days = self.settings.whole("keep.tool_output_days")
         if (days or tool_output_days) and time.monotonic() >= self._forgetting_due:
@@ -234,7 +234,7 @@ class ReadingParts(HomeParts):
             self.forgetter.forget_old(days=days, tool_output_days=tool_output_days)
 
     def list_excluded(self) -> tuple[KeptExcluded, ...]:
-        """What is kept though the settings exclude it now."""
+        """What is still kept although the settings exclude it now."""
         folders = self.settings.texts("exclude.folders")
         return tuple(
             iter_kept_excluded(
@@ -311,7 +311,7 @@ class ReadingParts(HomeParts):
         # Searches do without it.
         from backstory.summaries.triggers import Triggers
 
-        # A lambda, so that the summaries are built only if something is marked.
+        # A lambda, so that the summaries are built only if a session is marked.
         return Triggers(
             self.history,
             mark_due=lambda session, cause: self.summaries.mark_due(session, cause),
@@ -365,7 +365,7 @@ class ReadingParts(HomeParts):
         )
 
     def _list_disk_problems(self) -> list[Problem]:
-        """That the disk is full, which a program that met it could not write down."""
+        """Report a full disk, which no program could record there."""
         with suppress(OSError):
             if free_bytes(self.home) < _LITTLE_ROOM_BYTES:
                 full = "the disk is full; nothing more can be kept"
@@ -376,7 +376,7 @@ class ReadingParts(HomeParts):
         status = self.summaries.status()
         if "triggers" not in self.__dict__:
             return status
-        # Where the disk is full, only this process knows of a trigger.
+        # If the disk is full, only this process knows of a trigger.
         return replace(status, problem=self.triggers.problem or status.problem)
 
 

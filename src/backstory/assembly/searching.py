@@ -1,4 +1,4 @@
-"""What finds things again: for people, for agents, and for prompts."""
+"""The parts that find things again: for people, for agents, and for prompts."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ _SET_URL = "name the server: backstory push --to https://memory.example.org"
 
 
 class SearchingParts(ReadingParts):
-    """What finds things in a home, and in a server beside it."""
+    """The parts that find things in a home, and on a server."""
 
     @lazy_property
     def search(self) -> "Search":
@@ -43,7 +43,7 @@ class SearchingParts(ReadingParts):
         )
 
     def open_remote(self, url: str | None) -> "TeamServerClient":
-        """The server at an address, or at that of the settings."""
+        """The server at an address, or else at the one in the settings."""
         # It is slow to import, and few homes have one.
         from backstory.providers.team_server import TeamServerClient
 
@@ -64,7 +64,7 @@ class SearchingParts(ReadingParts):
         *,
         limit: int,
     ) -> "SearchResult":
-        """What this machine and the server of the settings find, ranked as one."""
+        """What this machine and the server in the settings find, ranked together."""
         # Few homes have a server.
         from backstory.search.remote import RemoteSearch
 

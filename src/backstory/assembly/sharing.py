@@ -1,4 +1,4 @@
-"""What moves a memory, pushes it to a server, and takes in what others push."""
+"""The parts that move a memory, push it to a server, and receive what others push."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SharingParts(SearchingParts):
-    """What brings a home to other places."""
+    """The parts that bring a home to other places."""
 
     def move_to(
         self,
@@ -24,7 +24,7 @@ class SharingParts(SearchingParts):
         on_count: OnCount | None,
         on_taken: OnCount | None,
     ) -> "MoveReport":
-        """Copy everything to another place, and make it findable there."""
+        """Copy everything to another place, and index it there."""
         # Few uses of a memory move anything.
         from backstory.moving import Mover
 
@@ -77,7 +77,7 @@ class SharingParts(SearchingParts):
         )
 
     def receive_push(self, batch: bytes) -> "PushReceipt":
-        """Store what was pushed, and have it made findable in the background."""
+        """Store what was pushed, and have it indexed in the background."""
         receipt = self.push_receiver.receive(batch)
         in_background = self.settings.flag("embedder.in_background")
         if in_background and self.start_worker and receipt.new_messages:

@@ -1,5 +1,5 @@
-"""How well searches find what is wanted: ask questions whose answers are known.
+"""Measure how well searches find what is wanted, with questions of known answers.
 
-Everything is asked through ``Memory``, as users and agents do, so that a score is that
-of the search as it is shipped.
+Everything is asked through ``Memory``, as users and agents do, so that a score is about
+the search as it is shipped.
 """

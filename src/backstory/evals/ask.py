@@ -10,7 +10,7 @@ from backstory.values.history import Session
 from backstory.values.hits import Hit, SearchResult
 from backstory.values.structs import FrozenStruct
 
-# As many as are shown by default, and enough to put sessions in order.
+# As many hits as are shown by default, and enough hits to rank sessions.
 _SHOWN_HITS = 10
 _SESSION_HITS = 50
 
@@ -27,10 +27,10 @@ class SettableClock:
 
 
 class JudgedHit(FrozenStruct):
-    """A hit and whether it is what was wanted.
+    """A hit, and whether it is what was wanted.
 
-    ``message`` is the wanted message that it is; ``is_right_with_reply`` says whether
-    the hit or the reply shown with it is right.
+    ``message`` is the wanted message, if the hit is one; ``is_right_with_reply`` says
+    whether the hit or the reply shown with it is right.
     """
 
     hit: Hit
@@ -51,7 +51,7 @@ class SearchAnswer(FrozenStruct):
 
     @property
     def rank(self) -> int | None:
-        """The place of the first hit that is right, from 1."""
+        """The rank of the first hit that is right, from 1."""
         return next((at for at, hit in enumerate(self.hits, 1) if hit.is_right), None)
 
 
@@ -90,7 +90,7 @@ class Examiner:
         began = time.perf_counter()
         found = self._find(question, _SHOWN_HITS)
         took_s = time.perf_counter() - began
-        # A second search: with a higher limit, the first hits may be others.
+        # A second search, because with a higher limit the first hits may be different.
         more = self._find(question, _SESSION_HITS)
         return SearchAnswer(
             question,
@@ -157,19 +157,19 @@ class Examiner:
     def _wanted_message(
         self, session: Session | None, message_id: int | None, wanted: Wanted
     ) -> str | None:
-        """Which of the wanted messages it is; None if it is none of them."""
+        """Which of the wanted messages a message is; None if it is none of them."""
         if session is None or message_id is None:
             return None
-        # The ids of two agent programs may be the same.
+        # Two agent programs may use the same id.
         if not wanted.messages or not _is_wanted_session(session, wanted):
             return None
-        # One that came after the ids were read is not wanted.
+        # A message that came after the ids were read is not wanted.
         native_id = self._native_ids(session).get(message_id, "")
         records = (each for each in wanted.messages if _is_part_of(native_id, each))
         return next(records, None)
 
     def _native_ids(self, session: Session) -> dict[int, str]:
-        """The native id of each message of a session: a hit has only its number."""
+        """The native ids of a session's messages by number, which is what hits have."""
         if session.session_id not in self._ids:
             self._ids[session.session_id] = {
                 message.message_id: message.native_id
@@ -184,7 +184,7 @@ def _is_part_of(native_id: str, record: str) -> bool:
 
 
 def _is_wanted_session(session: Session | None, wanted: Wanted) -> bool:
-    """Whether it is a wanted session, or a subagent's of one."""
+    """Whether a session is wanted, or that of a subagent of a wanted one."""
     if session is None:
         return False
     return session.native_id in wanted.sessions or session.parent_id in wanted.sessions
@@ -202,7 +202,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _session_rank(hits: tuple[Hit, ...], wanted: Wanted) -> int | None:
-    """The place of the first wanted session, ordered by their best hits, from 1."""
+    """The rank of the first wanted session, by the best hits of sessions, from 1."""
     sessions = {
         hit.session.session_id: hit.session for hit in hits if hit.session is not None
     }

@@ -1,4 +1,4 @@
-"""Scores: what the answers to all questions of a kind come to.
+"""Compute scores from the answers to all questions of a kind.
 
 Shares are from 0 to 1.
 """
@@ -18,7 +18,7 @@ AnyScore = TypeVar("AnyScore")
 
 
 class SearchScore(FrozenStruct):
-    """How questions did that something answers.
+    """Scores for questions that have an answer.
 
     ``hit_at_k``: one of the first k hits is right. ``recall_at_k``: the share of the
     wanted messages among the first k hits. ``gain_at_10``: nDCG, where every right hit
@@ -45,7 +45,7 @@ class SearchScore(FrozenStruct):
 
 
 class UnansweredScore(FrozenStruct):
-    """How questions did that nothing answers: all hits should be weak."""
+    """Scores for questions without an answer: all hits should be weak."""
 
     kind: str
     part: str
@@ -54,7 +54,7 @@ class UnansweredScore(FrozenStruct):
 
 
 class PromptScore(FrozenStruct):
-    """How prompts did that a memory helps.
+    """Scores for prompts that a memory helps.
 
     ``empty``: nothing was given. ``text``, ``message``, ``session``: a wanted one was
     given. ``precision``: the share of right memories among all that were given. A
@@ -73,7 +73,7 @@ class PromptScore(FrozenStruct):
 
 
 class NeedlessScore(FrozenStruct):
-    """How prompts did that no memory helps: nothing should be given."""
+    """Scores for prompts that no memory helps: nothing should be given."""
 
     kind: str
     part: str
@@ -98,7 +98,7 @@ class Scores(FrozenStruct):
 
 
 def score_answers(answers: Sequence[Answered]) -> Scores:
-    """The scores of each kind, in the order of the questions, and of its parts."""
+    """The scores of each kind, and of its parts, in the order of the questions."""
     searches = [each for each in answers if isinstance(each, SearchAnswer)]
     prompts = [each for each in answers if isinstance(each, PromptAnswer)]
     answered = [each for each in searches if each.question.wanted]
@@ -177,7 +177,7 @@ def _recall(answer: SearchAnswer, first: int) -> float:
 
 
 def _gain(answer: SearchAnswer, first: int) -> float:
-    """The discounted gain of the first hits, divided by the best there can be."""
+    """The discounted gain of the first hits, divided by the highest possible one."""
     gain = sum(
         _discount(place)
         for place, hit in enumerate(answer.hits[:first])
@@ -185,7 +185,7 @@ def _gain(answer: SearchAnswer, first: int) -> float:
     )
     wanted = max(1, len(answer.question.wanted.messages))
     best = sum(_discount(place) for place in range(min(first, wanted)))
-    # More hits may be right than there are wanted messages: those with a wanted text.
+    # More hits may be right than there are wanted messages, because of wanted texts.
     return min(1.0, gain / best)
 
 

@@ -41,7 +41,7 @@ _MAX_BYTES = 50_000_000
 
 
 def read_questions(path: Path, memory: Memory) -> tuple[list[Question], list[Problem]]:
-    """The questions in a file that ``memory`` can be asked, and the other lines.
+    """The questions in a file that ``memory`` can be asked, and problems with others.
 
     Raises ``SourceUnreadable``.
     """
@@ -69,7 +69,7 @@ def _read_lines(path: Path) -> list[bytes]:
 
 
 def _parse_line(line: bytes, number: int) -> Question:
-    """Raises ValueError, which says what is wrong."""
+    """Parse a question. Raises ValueError, which says what is wrong."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as exc:
@@ -158,7 +158,7 @@ def _text(row: JsonObject, name: str) -> str | None:
 
 
 def _texts(row: JsonObject, name: str) -> tuple[str, ...]:
-    """A text or a list of them; the numbers of messages are texts, too."""
+    """A text or a list of texts; message numbers become texts, too."""
     value = row.get(name)
     if value is None:
         return ()
@@ -172,9 +172,9 @@ def _texts(row: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def _look_up(memory: Memory, question: Question) -> Question:
-    """The question with native ids for what the file calls sessions and messages.
+    """The question with native ids in place of the names that the file uses.
 
-    Raises ``UnknownName`` for what the memory does not have, and ``BadQuery``.
+    Raises ``UnknownName`` for anything that the memory does not have, and ``BadQuery``.
     """
     if question.project is not None:
         memory.sessions(project=question.project, limit=1)

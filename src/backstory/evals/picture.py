@@ -125,7 +125,7 @@ def _draw_groups(groups: Sequence[_Group]) -> Iterator[str]:
 
 
 def _draw_bar(bar: _Bar, y: int) -> Iterator[str]:
-    # A bar of no length would not show that something was measured.
+    # A bar without a length would not show that something was measured.
     length = max(1.0, bar.share * _SCALE)
     yield (
         f'  <rect class="{bar.colour}" x="{_LEFT}" y="{y}" width="{length:.1f}" '

@@ -1,4 +1,4 @@
-"""Questions, what answers them, and the memories that they are asked of."""
+"""Questions, what answers them, and the memories that are asked."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -31,10 +31,10 @@ class Wanted(FrozenStruct):
 
 
 class Question(FrozenStruct):
-    """A query to search for, or a prompt to be reminded at.
+    """A query to search for, or a prompt for which to be reminded.
 
     ``part`` divides a kind further; ``asked_at`` is the time at which it is asked, if
-    it is not that of the whole memory. ``project`` restricts a search; for a prompt, it
+    it differs from that of the memory. ``project`` restricts a search; for a prompt, it
     is the folder that the prompt is about.
     """
 
@@ -50,7 +50,7 @@ class Question(FrozenStruct):
 
 
 class Turn(FrozenStruct):
-    """Something that was said in a public set, and the set's own name for it."""
+    """A message in a public set, with the set's own name for it."""
 
     name: str
     session: str
@@ -113,7 +113,7 @@ def _strays(other: Case) -> list[Question]:
 
 
 def shuffle_labels(cases: Sequence[Case], seed: int) -> list[Case]:
-    """Give each question the answer of another one of its case.
+    """Give each question the answer of another question of its case.
 
     A score that stays high with these labels does not measure what was found.
     """
@@ -125,7 +125,8 @@ def _shuffled(case: Case, chance: random.Random) -> tuple[Question, ...]:
     questions = list(case.questions)
     places = [at for at, question in enumerate(questions) if question.wanted]
     chance.shuffle(places)
-    # In a circle, the next one is always another, unless there is only one.
+    # In a circle, the next question is always a different one, unless there is only
+    # one.
     for at, other in zip(places, [*places[1:], *places[:1]], strict=True):
         wanted = case.questions[other].wanted
         questions[at] = replace(questions[at], wanted=wanted)

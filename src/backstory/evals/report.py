@@ -33,7 +33,7 @@ _PROMPT_COLUMNS = {
 
 
 def render_scores(scores: Scores) -> Iterator[str]:
-    """A table for each way of asking, and how long that takes."""
+    """A table for each kind of question, and how long answers take."""
     tables: tuple[tuple[str, Sequence[Score], dict[str, str]], ...] = (
         ("Questions with an answer", scores.searches, _SEARCH_COLUMNS),
         ("Questions without an answer", scores.unanswered, {"weak": "weak"}),
@@ -58,7 +58,7 @@ def _render_table(scores: Sequence[Score], columns: dict[str, str]) -> Iterator[
         ]
         for score in scores
     ]
-    # The last column cannot be aligned to the right, so it is an empty one.
+    # The last column cannot be aligned to the right, so an empty one is added.
     heads = ("kind", "n", *columns, "")
     yield from render_columns(heads, rows, right={*range(1, len(heads))}, width=None)
 

@@ -1,4 +1,4 @@
-"""Make the memory of each case, and ask it its questions."""
+"""Build the memory of each case, and ask it the questions."""
 
 import sys
 import tempfile
@@ -18,7 +18,7 @@ from backstory.values.reports import OnCount
 if TYPE_CHECKING:
     from backstory.settings import Settings
 
-# People ask when they have forgotten.
+# How much later questions are asked: people ask when they have forgotten.
 _LATER = timedelta(days=21)
 
 
@@ -29,9 +29,9 @@ def ask_cases(
     keep: Path | None = None,
     on_asked: OnCount | None = None,
 ) -> list[Answered]:
-    """Ask each case its questions, in a memory of its own.
+    """Ask the questions of each case, in a memory of its own.
 
-    The memories are made below ``keep`` and used again, or in a temporary folder.
+    The memories are built below ``keep`` and reused, or in a temporary folder.
     """
     total = sum(len(case.questions) for case in cases)
     answers: list[Answered] = []
@@ -64,7 +64,7 @@ def ask_memory(
 @contextmanager
 def _folder_for(case: Case, keep: Path | None) -> Iterator[Path]:
     if keep is not None:
-        # A case may have a name that no folder can have.
+        # A hash, because a case may have a name that no folder can have.
         yield keep / content_id(case.name).rpartition(":")[2]
         return
     with tempfile.TemporaryDirectory(prefix="backstory-eval-") as folder:
@@ -73,7 +73,7 @@ def _folder_for(case: Case, keep: Path | None) -> Iterator[Path]:
 
 def _ask_case(case: Case, folder: Path, settings: "Settings") -> Iterator[Answered]:
     clock = SettableClock(_always(case.asked_at) if case.asked_at else utc_now)
-    # Nothing of this person's: not their folders, and not their environment.
+    # Neither the folders nor the environment of whoever runs this are used.
     home = case.content if isinstance(case.content, Path) else folder / "nobody"
     machine = Machine(sys.platform, home, {})
     with Memory(folder / "backstory", settings, machine, clock=clock) as memory:

@@ -1,8 +1,8 @@
 """What is known about the facts of MEMORY.md besides what they say.
 
-Where a fact comes from, and on which day it was first seen, is kept by a hash of its
-words. Here the numbers of messages, which are those of one machine, are the messages'
-own ids.
+Where a fact comes from, and on which day it was first seen, is kept under a hash of its
+words. An export refers to messages by their own ids, because their numbers are only
+valid on one machine.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ MAX_FACTS_BYTES = 50_000_000
 class KnownFacts(FrozenStruct):
     """Facts by their keys: where they come from, and when they were first seen.
 
-    An origin goes with the ids of the messages it rests on.
+    An origin comes with the ids of the messages that it rests on.
     """
 
     origins: Mapping[str, tuple[tuple[FactOrigin, tuple[str, ...]], ...]] = field(
@@ -40,7 +40,7 @@ def gather_facts(
     *,
     mask: Callable[[str], str],
 ) -> KnownFacts:
-    """What is known; ``origins`` are by what the facts say."""
+    """Gather what is known; ``origins`` are keyed by the texts of facts."""
     numbers = [n for told in origins.values() for each in told for n in each.messages]
     messages = history.get_messages(numbers)
     return KnownFacts(
@@ -86,7 +86,7 @@ def _to_object(known: KnownFacts, key: str) -> dict[str, object]:
 
 
 def parse_facts(raw: bytes, name: str) -> KnownFacts:
-    """What a file says. Raises ``SourceUnreadable``; what is odd in it is left out."""
+    """Parse a file; odd entries are left out. Raises ``SourceUnreadable``."""
     try:
         held = as_object(as_object(orjson.loads(raw)).get("facts"))
     except orjson.JSONDecodeError as exc:
@@ -127,7 +127,7 @@ def _parse_day(value: object) -> date | None:
         return None
 
 
-# -- taking them in -------------------------------------------------------------------
+# -- importing them -------------------------------------------------------------------
 
 
 def with_numbers(

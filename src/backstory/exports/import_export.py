@@ -1,4 +1,4 @@
-"""Take an export in: whatever of it is new here, and nothing twice.
+"""Import an export: everything in it that is new here, and nothing twice.
 
 What is here already stays as it is: an export may be older, or have its secrets masked.
 What was forgotten here stays forgotten, and what the settings exclude is left out.
@@ -46,7 +46,7 @@ from backstory.values.history import Problem, Session, SessionFacts
 from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
-# In a garbage file every line is a problem; of each file, at most this many are kept.
+# In a garbage file, every line is a problem; at most this many are kept per file.
 _MAX_PROBLEMS = 100
 _MAX_LISTED = 5
 
@@ -71,10 +71,10 @@ class ExportImporter(FrozenStruct):
         on_count: OnCount | None = None,
         on_taken: OnCount | None = None,
     ) -> ImportReport:
-        """Import an export, or tell what would be imported.
+        """Import an export, or report what would be imported.
 
-        Raises ``SourceUnreadable`` for what is not an export, or one that is not as it
-        was written; ``skip_damaged`` imports the files of it that are.
+        Raises ``SourceUnreadable`` for something that is not an export, or one that was
+        changed; ``skip_damaged`` imports those of its files that were not.
         """
         place = to_place(path)
         check_only(only)
@@ -94,7 +94,7 @@ class ExportImporter(FrozenStruct):
             sound = manifest.files.keys() - {each.path for each in damaged}
             taking.take_in([name for name in sound if _is_wanted(name, only)])
         if not dry_run and taking.is_change:
-            # Once for all, which takes much less time than for each conversation.
+            # Once for all conversations, which takes much less time than for each.
             self.history.make_durable()
             self.update_index(on_taken)
         return ImportReport(
@@ -175,7 +175,7 @@ class _Taking(Struct):
     # -- taking in ---
 
     def take_in(self, names: Collection[str]) -> None:
-        """Take in files by name; those that are only to be read by people are not."""
+        """Import files by name, except those that are only for people to read."""
         for name in sorted(names):
             self._step()
             with self._reporting():
@@ -190,7 +190,7 @@ class _Taking(Struct):
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """What cannot be read is a problem; the rest is imported."""
+        """Report what cannot be read as a problem, and go on."""
         try:
             yield
         except SourceUnreadable as exc:
@@ -218,7 +218,7 @@ class _Taking(Struct):
                 if session is not None:
                     session.finish()
         finally:
-            # Also if not all of it could be read.
+            # Done even if not all of it could be read.
             if session is not None:
                 self._count(session)
                 for problem in session.problems:
@@ -263,7 +263,7 @@ class _Taking(Struct):
         )
         self._add("memory_blocks", added)
         if not self.dry_run:
-            # Not of facts that were removed here: not even their hashes return.
+            # Not for facts that were removed here: not even their hashes come back.
             there = _keys_of(importer.notebook.read_memory())
             days = {key: day for key, day in known.first_seen.items() if key in there}
             today = importer.clock().astimezone().date()
@@ -275,7 +275,7 @@ class _Taking(Struct):
 
 
 class _PlacedProblems(Struct):
-    """The problems of one file, of which the first are kept."""
+    """The problems of one file; only the first ones are kept."""
 
     path: Path
     kept: list[Problem] = field(default_factory=list)
@@ -299,7 +299,7 @@ def _keys_of(memory: str) -> set[str]:
 
 
 class _SessionTaking:
-    """Takes in the messages of one session, as many at once as a transaction holds."""
+    """Imports the messages of one session, as many at once as a transaction holds."""
 
     def __init__(
         self, importer: ExportImporter, read: ExportedSession, dry_run: bool
@@ -330,7 +330,7 @@ class _SessionTaking:
         self._batch.facts.append(importer.rules.keep_facts(facts))
 
     def _only_missing(self, facts: SessionFacts, here: Session) -> SessionFacts:
-        """The facts without those that are known here, perhaps better."""
+        """The facts that are not known here; what is known here may be better."""
         titles = self._importer.history.get_titles([here.session_id])
         return replace(
             facts,
@@ -344,7 +344,7 @@ class _SessionTaking:
         return Batch(self._read.host, read_from=self._read.read_from)
 
     def add(self, read: ExportedMessage) -> None:
-        """Take in a message, unless it is here."""
+        """Import a message, unless it is here already."""
         if read.message.native_id in self._ids:
             self.known += 1
             return
@@ -369,7 +369,7 @@ class _SessionTaking:
         self.forgotten += len(batch.messages) - len(allowed.messages)
         if self._dry_run:
             self.new += len(allowed.messages)
-        # A session that was forgotten, or is empty, is not made.
+        # A session that was forgotten, or is empty, is not created.
         elif not self.is_new or self.new or allowed.messages:
             now = self._importer.clock()
             written = history.write(batch, now=now, is_durable=False)

@@ -32,7 +32,7 @@ from backstory.values.structs import FrozenStruct
 
 Mask = Callable[[str], str]
 
-# The longest line that is read: what was said is exported whole, however long it is.
+# The longest line that is read. It is long because messages are exported whole.
 _MAX_LINE_BYTES = 256 * 1024 * 1024
 # From here on, a number is read as microseconds.
 _LEAST_MICROSECONDS = 10**14
@@ -44,7 +44,7 @@ _LEAST_MICROSECONDS = 10**14
 def session_line(
     session: Session, *, title: str | None, logged_to: str | None
 ) -> bytes:
-    """The first line. ``title`` is what the session was called, if it was.
+    """The first line. ``title`` is the one that the session was given, if any.
 
     ``logged_to`` is the id of the last message that is in a daily log.
     """
@@ -83,7 +83,7 @@ def message_line(message: Message, session: Session, *, mask: Mask) -> bytes:
 
 
 def _to_line(fields: JsonObject) -> bytes:
-    """A line without the fields that are not known."""
+    """A line without the fields that are unknown."""
     known = {name: value for name, value in fields.items() if value is not None}
     return orjson.dumps(known, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -127,8 +127,8 @@ ExportedLine = ExportedSession | ExportedMessage | Problem
 def iter_lines(file: IO[bytes], path: Path) -> Iterator[ExportedLine]:
     """What the lines of a conversation say: first the session, then its messages.
 
-    A line that cannot be read is a problem. Without a first line about a session,
-    there is nothing else.
+    A line that cannot be read is a problem. If the first line is not about a session,
+    nothing follows.
     """
     origin = Origin(path, any_year=True)
     memo: Memo = {}

@@ -1,4 +1,4 @@
-"""manifest.json: what an export has, so that what is missing or changed is noticed."""
+"""manifest.json lists what an export has, to notice what is missing or changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from backstory.text.patterns import lazy_pattern
 from backstory.values.structs import FrozenStruct, field
 
 MANIFEST_NAME = "manifest.json"
-# The manifest of a million conversations is smaller.
+# Enough for more than a million conversations.
 MAX_MANIFEST_BYTES = 500_000_000
 
 _FORMAT = "backstory-export"
@@ -20,7 +20,7 @@ _SHA256 = lazy_pattern("[0-9a-f]{64}")
 
 
 class FileEntry(FrozenStruct):
-    """What a file is like: its size, and the SHA-256 of its content."""
+    """The size of a file, and the SHA-256 of its content."""
 
     size_bytes: int
     sha256: str
@@ -45,7 +45,7 @@ class Manifest(FrozenStruct):
     """Everything that an export has.
 
     ``is_complete`` is false from when an export begins until all of it is written.
-    ``files`` then also has those that are about to be written, with None.
+    Until then, ``files`` includes those that are about to be written, with None.
     """
 
     program: str
@@ -102,7 +102,7 @@ def is_manifest(raw: bytes) -> bool:
 
 
 def parse_manifest(raw: bytes, name: str) -> Manifest:
-    """What a manifest says. Raises ``SourceUnreadable``; ``name`` is its path."""
+    """Parse a manifest. Raises ``SourceUnreadable``; ``name`` is its path."""
     try:
         held = as_object(orjson.loads(raw))
     except orjson.JSONDecodeError as exc:
@@ -120,7 +120,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         return _parse(held)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise SourceUnreadable(
-            f"{name}: not as an export has it ({exc!r:.80})"
+            f"{name}: not as an export writes it ({exc!r:.80})"
         ) from exc
 
 

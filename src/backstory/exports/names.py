@@ -1,8 +1,8 @@
 """The names of the files in an export.
 
-They are made of letters, digits and dashes alone, whatever a session is called: any
-system can store them, and none leads anywhere. Nothing is ever read or written under a
-name that an export gives.
+They consist of letters, digits and dashes alone, whatever a session is called, so any
+system can store them, and none leads out of the folder. Nothing is ever read or written
+under a name that an export gives.
 """
 
 import re
@@ -17,12 +17,12 @@ from backstory.text.arguments import to_path
 from backstory.values.history import Session
 from backstory.values.identity import content_id
 
-# The folders of an export: one of them may be all that is wanted.
+# The folders of an export, of which one alone can be imported.
 ONLY = ("conversations", "notes")
 MEMORY_NAME = "notes/MEMORY.md"
 FACTS_NAME = "notes/facts.json"
 README_NAME = "README.md"
-# So that Git stores and gives back every byte, on every system.
+# Written so that Git keeps every byte as it is, on every system.
 GIT_NAME = ".gitattributes"
 MARKDOWN_END = ".md"
 DATA_END = ".backstory.jsonl"
@@ -41,7 +41,7 @@ _MAX_NAME_BYTES = 255
 
 
 def to_place(path: str | Path) -> Path:
-    """Where an export is or shall be. Raises ``BadQuery`` for what can be no path."""
+    """The path of an export. Raises ``BadQuery`` for what cannot be a path."""
     place = to_path(path, "path")
     if not str(place) or not has_text_name(place):
         raise BadQuery(f"path is {show_value(path)}, not the path of an export")
@@ -57,12 +57,12 @@ def check_only(only: str | None) -> None:
 
 
 def conversation_stem(session: Session, title: str) -> str:
-    """The name of a conversation's files without their ends.
+    """The name of a conversation's files without their suffixes.
 
     The day and the title are for people; the hash tells two conversations apart.
     """
     at = session.started or session.last_active
-    # In the zone that it was written in, so that it is the same on every machine.
+    # In the time zone of the message, so that it is the same on every machine.
     day = at.in_own_zone().date().isoformat() if at else UNDATED
     month = day[:7] if at else UNDATED
     hash = content_id(session.host, session.native_id)[3 : 3 + _HASH_CHARS]

@@ -1,7 +1,7 @@
-"""Where an export is read from: a folder, or one zip file, which anybody may have made.
+"""Where an export is read from: a folder or a zip file, which anybody may have made.
 
-Files are found by looking, never by a name that the export gives. Links that lead out,
-pipes and devices are not read, and nothing is unpacked.
+Files are found by listing folders, never by a name that the export gives. Links that
+lead out, pipes and devices are not read, and nothing is unpacked to disk.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from backstory.values.history import Problem
 _PATTERNS = ("*", "conversations/*/*", "notes/*", "notes/daily/*")
 _PIECE = 1024 * 1024
 _MAX_ENTRIES = 2_000_000
-# Conversations shrink to a tenth or so. What is packed more densely than this is made
+# Conversations shrink to a tenth or so. Anything packed more densely than this was made
 # to fill a disk.
 _MAX_RATIO = 200
 _SMALL_BYTES = 10_000_000
@@ -55,7 +55,7 @@ class ExportSource(Protocol):
     problems: tuple[Problem, ...]
 
     def open(self, name: str) -> IO[bytes]:
-        """A file, to read from its start. Raises OSError and what zip files raise."""
+        """Open a file to read it. Raises OSError and what zip files raise."""
         ...
 
     def path_of(self, name: str) -> Path:
@@ -94,7 +94,7 @@ def refuse_export(path: Path) -> None:
 
 
 def _read_beginning(path: Path) -> bytes:
-    """How the manifest of an export begins; nothing if there is none."""
+    """The beginning of an export's manifest; nothing if there is none."""
     try:
         if path.is_dir():
             with open_file(path / MANIFEST_NAME) as file:
@@ -104,7 +104,7 @@ def _read_beginning(path: Path) -> bytes:
         with open_source(path) as source, source.open(MANIFEST_NAME) as file:
             return file.read(_BEGINNING_BYTES)
     except (SourceUnreadable, OSError, *_ZIP_ERRORS):
-        # Something else; its reading says what is wrong with it.
+        # Not an export; reading it says what is wrong with it.
         return b""
 
 
@@ -113,7 +113,7 @@ class FolderSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # With links followed, as the files are found.
+        # With links resolved, like the paths of the files that are found.
         root = Path(path).resolve()
         self._files: dict[str, Path] = {}
         problems = []
@@ -169,7 +169,7 @@ class ZipSource:
 
 
 def read_whole(source: ExportSource, name: str, *, max_bytes: int) -> bytes:
-    """All of a file. Raises ``SourceUnreadable``, also if it is too large."""
+    """All of a file. Raises ``SourceUnreadable``, including if it is too large."""
     with reading(source, name), source.open(name) as file:
         raw = file.read(max_bytes + 1)
     if len(raw) > max_bytes:
@@ -192,7 +192,7 @@ def reading(source: ExportSource, name: str) -> Iterator[None]:
 
 
 def read_manifest(source: ExportSource, path: Path) -> bytes:
-    """Its manifest. Raises ``SourceUnreadable`` if there is none."""
+    """Read the manifest. Raises ``SourceUnreadable`` if there is none."""
     if MANIFEST_NAME not in source.names:
         raise SourceUnreadable(
             f"{path}: not an export: it has no {MANIFEST_NAME}",

@@ -1,8 +1,8 @@
 """Where an export is written: a folder, or one zip file.
 
-A folder says in its manifest that it is not complete until everything is written, so
-what a crash or a full disk leaves cannot pass for an export. A zip file has its name
-only once it is whole. A file that is not of an export is never overwritten.
+The manifest of a folder says that it is incomplete until everything is written, so what
+a crash or a full disk leaves behind cannot pass for an export. A zip file only gets its
+name when it is complete. A file that is not part of an export is never overwritten.
 """
 
 import hashlib
@@ -40,7 +40,8 @@ ZIP_END = ".zip"
 _PIECE = 1024 * 1024
 _NEW_NAME = ".backstory-{}.new"
 _MAX_LISTED = 5
-# The earliest that a zip file can express: the same export gives the same bytes.
+# The earliest time that a zip file can express, so that the same export gives the same
+# bytes.
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -53,7 +54,7 @@ class ExportTarget(Protocol):
         ...
 
     def is_foreign(self, name: str) -> bool:
-        """Whether a file of this name is there that no export wrote."""
+        """Whether there is a file of this name that no export wrote."""
         ...
 
     def begin(self, started: Manifest) -> None:
@@ -69,7 +70,7 @@ class ExportTarget(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave nothing behind that was not finished, where that is possible."""
+        """Leave nothing unfinished behind, where that is possible."""
         ...
 
     @property
@@ -83,7 +84,7 @@ class ExportTarget(Protocol):
 
 
 def open_target(path: Path, *, force: bool) -> ExportTarget:
-    """The place at this path, checked before anything is written.
+    """The target at this path, checked before anything is written.
 
     Raises ``StoreUnwritable`` if it is something else. ``force`` replaces a zip file,
     and files of an export that were changed since.
@@ -124,11 +125,11 @@ class FolderTarget:
             return None
         if not is_manifest(raw):
             raise StoreUnwritable(
-                f"{self._path}: its {MANIFEST_NAME} is of another program",
+                f"{self._path}: its {MANIFEST_NAME} is not that of an export",
                 hint="choose an empty or a new folder",
             )
         read = parse_manifest(raw, str(file))
-        # Anybody can write a manifest: no other name is ever touched.
+        # Anybody can write a manifest, so files with other names are never touched.
         files = {
             name: held for name, held in read.files.items() if is_export_name(name)
         }
@@ -143,7 +144,7 @@ class FolderTarget:
         )
 
     def _check_empty(self) -> None:
-        """Hidden files, such as those of Git, may be there."""
+        """Refuse a folder with files in it, except hidden ones such as those of Git."""
         try:
             names = [each.name for each in self._path.iterdir()]
         except FileNotFoundError:
@@ -199,7 +200,7 @@ class FolderTarget:
         foreign = [name for name in names if self.is_foreign(name)]
         if foreign:
             raise StoreUnwritable(
-                f"{self._path}: not of an export, and in its way: "
+                f"{self._path}: not part of an export, and in the way: "
                 f"{_list_names(foreign)}",
                 hint="move it elsewhere, or choose another folder",
             )
@@ -236,7 +237,7 @@ class FolderTarget:
         with suppress(FileNotFoundError, NotADirectoryError):
             path.unlink()
             self.deleted += 1
-        # Of a month that has no conversations any more.
+        # Folders of months that have no conversations any more.
         while (path := path.parent) != self._path:
             with suppress(OSError):
                 path.rmdir()
@@ -254,7 +255,7 @@ class FolderTarget:
 
 
 def _create(path: Path) -> IO[bytes]:
-    """A new file for its owner alone."""
+    """Create a file that only its owner can read."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, flags, 0o600), "wb")
@@ -288,14 +289,14 @@ def _list_names(names: Collection[str]) -> str:
 
 
 class ZipTarget:
-    """A zip file, which takes its name when it is whole."""
+    """A zip file, which gets its name when it is complete."""
 
     previous: Manifest | None = None
 
     def __init__(self, path: Path, *, force: bool) -> None:
         if os.path.lexists(path) and not force:
             raise StoreUnwritable(
-                f"{path}: there is such a file already",
+                f"{path}: this file exists already",
                 hint="choose another name, or replace it with --force",
             )
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -343,7 +344,7 @@ class ZipTarget:
     def close(self) -> None:
         if self._file is None or self._zip is None:
             return
-        # Otherwise, it would write its end when it is deleted.
+        # Otherwise, the object would write the end of the file when it is deleted.
         self._zip.fp = None
         # On a full disk, closing writes what is left, and fails.
         with suppress(OSError):

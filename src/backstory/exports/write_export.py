@@ -1,4 +1,4 @@
-"""Write conversations and notes as an export; see the package for what that is."""
+"""Write conversations and notes as an export; the package says what that is."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,7 +53,8 @@ _PIECE_CHARS = 256 * 1024
 class Exporter(FrozenStruct):
     """Exports what is in one home. ``program`` is its name and version.
 
-    ``update_index`` takes in what is new; thereby, facts get the day they were seen on.
+    ``update_index`` indexes what is new, which also gives facts the day on which they
+    were first seen.
     """
 
     home: Path
@@ -77,8 +78,8 @@ class Exporter(FrozenStruct):
     ) -> ExportReport:
         """Write an export, or bring one up to date.
 
-        Raises ``UnknownName`` and ``BadQuery`` for what there is not, and
-        ``StoreUnwritable`` for a place that has something else.
+        Raises ``UnknownName`` and ``BadQuery`` for sessions that do not exist, and
+        ``StoreUnwritable`` for a place that has something else in it.
         """
         place = to_place(path)
         sessions = self._choose(what)
@@ -86,7 +87,7 @@ class Exporter(FrozenStruct):
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             notes = self._list_notes() if has_notes else []
             if notes:
-                # An export needs no index.
+                # An export works without an index.
                 with suppress(StoreProblem):
                     self.update_index()
             if not sessions and not notes:
@@ -151,13 +152,13 @@ class Exporter(FrozenStruct):
         return list(found.values())
 
     def _list_notes(self) -> list[str]:
-        """The names that the notes get in the export."""
+        """The names that notes get in the export."""
         names = [log_name(day) for day in self.notebook.list_logs()]
         return [MEMORY_NAME, *names] if self.notebook.has_memory() else names
 
 
 def _wants_notes(what: WhatToExport) -> bool:
-    """Whether the notes are meant: who names conversations means nothing else."""
+    """Whether notes are wanted: not if somebody chose conversations."""
     if what.only is not None:
         return what.only == "notes"
     return what == WhatToExport()
@@ -212,7 +213,7 @@ class _Writing:
         )
         total = len(sessions) + len(notes)
         entries: list[ConversationEntry] = []
-        # In the order of their names, so that they get their numbers by age elsewhere.
+        # In the order of their names, so that an import numbers them by age.
         for session, stem in sorted(stems.items(), key=lambda item: item[1]):
             if on_count is not None:
                 on_count(len(entries), total)
@@ -250,18 +251,18 @@ class _Writing:
         )
 
     def _name_all(self, sessions: Sequence[Session]) -> dict[Session, str]:
-        """The name of each conversation's files, without their ends."""
+        """The name of each conversation's files, without their suffixes."""
         stems: dict[str, Session] = {}
         for session in sorted(sessions, key=lambda each: (each.host, each.native_id)):
             stem = conversation_stem(session, self._mask(session.title))
-            # Ids can be made whose hashes begin alike.
+            # Somebody can make ids whose hashes begin alike.
             while stem in stems:
                 stem += "-2"
             stems[stem] = session
         return {session: stem for stem, session in stems.items()}
 
     def _check_masking(self, previous: Manifest, place: Path) -> None:
-        """Whoever shares a folder with masked secrets must not add others to it."""
+        """Refuse to mix masked and unmasked secrets: the folder may be shared."""
         if previous.files and previous.is_masked != self._is_masked:
             what = "masked" if previous.is_masked else "not masked"
             raise StoreUnwritable(
@@ -292,7 +293,8 @@ class _Writing:
         shown = self._mask(session.title)
         rendered = render_conversation(
             replace(session, message_count=count),
-            # No more than the other file has: somebody may be writing just now.
+            # No more messages than the other file has, because somebody may be writing
+            # just now.
             islice(self._sound_messages(session, reports=False), count),
             title=shown,
             mask=self._mask,
@@ -369,7 +371,7 @@ class _Writing:
     def _write_surroundings(
         self, conversations: Sequence[ConversationEntry], names: Collection[str]
     ) -> None:
-        """What is not exported itself, but makes the folder easier to use."""
+        """Write files that only make the folder easier to use."""
         if README_NAME in names:
             days = [str(d) for d in map(parse_log_day, self._files) if d is not None]
             listed = [(e.markdown, e.title, e.host, e.messages) for e in conversations]

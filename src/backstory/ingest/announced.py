@@ -16,7 +16,7 @@ _MAX_NOTES = 1_000
 _MAX_BYTES = 10_000
 
 
-# Not a dataclass: they take longer to import than a hook may take.
+# Not a dataclass, because importing dataclasses takes longer than a hook may take.
 class AnnouncedSession:
     """A note about a session: its host, its id there, and what happened."""
 
@@ -40,7 +40,7 @@ def announce_session(home: str, host: str, session_id: str, cause: str) -> None:
         os.mkdir(folder, 0o700)
     if len(os.listdir(folder)) >= _MAX_NOTES:
         raise OSError(f"{folder}: the worker has not read it for a long time")
-    # Slow to import, and searches only ask whether there are notes.
+    # Imported here because it is slow, and searches only ask whether there are notes.
     import json
 
     note = json.dumps({"host": host, "session_id": session_id, "cause": cause})
@@ -58,13 +58,13 @@ def has_announced(home: str) -> bool:
 
 
 def iter_announced(home: str) -> Iterator[AnnouncedSession]:
-    """The notes that hooks have left. One that makes no sense is deleted."""
+    """The notes that hooks have left. A note that cannot be understood is deleted."""
     folder = os.path.join(home, _FOLDER)
     try:
         names = os.listdir(folder)
     except OSError:
         return
-    # As above.
+    # Imported here because it is slow.
     import json
 
     for name in sorted(names):

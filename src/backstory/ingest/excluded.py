@@ -1,6 +1,6 @@
-"""The folders that the settings exclude, and what is still kept of what they exclude.
+"""The folders that the settings exclude, and what is still kept from them.
 
-Excluding something leaves alone what was read before; it is deleted only by forgetting.
+Excluding a folder does not delete what was read from it before; only forgetting does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ class ExcludedFolders(FrozenStruct):
 def iter_kept_excluded(
     history: HistoryStore, *, hosts: Iterable[str], folders: Iterable[Path]
 ) -> Iterator[KeptExcluded]:
-    """How much is kept of each, with the option by which ``forget`` names it."""
+    """How much is kept of each, with the option of ``forget`` that selects it."""
     for host in hosts:
         yield from _count(history, "--host", host, [SessionFilter(host)])
     for folder in folders:

@@ -1,6 +1,6 @@
 """Follow the transcript of one session while its program writes it.
 
-Only what was added since the last look is read, and a few bytes that tell whether the
+Only what was added since the last time is read, and a few bytes that tell whether the
 rest is unchanged. A file may hold other sessions, such as those of subagents; their
 messages are skipped.
 """
@@ -33,16 +33,16 @@ from backstory.values.structs import Struct, field, replace
 logger = logging.getLogger(__name__)
 
 # How much is compared at the beginning and at the end of what was read. A rewritten
-# file differs at one of them, because everything after a change moves.
+# file differs at one of the two, because everything after a change moves.
 _COMPARED_BYTES = 4096
-# A program writes where a session runs before its first answer.
+# The folder of a session is found in these: programs write it before the first answer.
 _FIRST_ITEMS = 200
 
 
 class Follower(Struct):
-    """Reads one session from the end of what was read before.
+    """Reads one session, starting where the last reading ended.
 
-    Without a ``session_id``, it is the session that the file is named after, or else
+    Without a ``session_id``, it reads the session that the file is named after, or else
     the first in it. ``exclude`` says whether a path must not be read.
     """
 
@@ -97,7 +97,7 @@ class Follower(Struct):
         self._signature = file.signature
 
     def holds_session(self) -> bool:
-        """Whether the session is in this file, or may come: no session is there yet."""
+        """Whether the session is in this file, or may come, as none is there yet."""
         file = self._describe()
         is_empty = True
         with self._open() as stream:
@@ -118,7 +118,7 @@ class Follower(Struct):
                 if not isinstance(item, SessionFacts):
                     continue
                 is_named = is_named_after(file.path, item.native_id)
-                # A fork may begin with what its parent wrote.
+                # A fork may begin with records of its parent.
                 if found is None or is_named or item.native_id == found.native_id:
                     found = item
                 if found.project and is_named_after(file.path, found.native_id):
@@ -150,7 +150,7 @@ class Follower(Struct):
                 said = UntilFailure(partial(self.importer.parse, item, origin, memo))
                 yield from said
                 if said.failure is not None:
-                    # Reading the sources reports it.
+                    # Reported when the sources are read.
                     logger.debug("%s:%s", file.path, item.line, exc_info=said.failure)
 
     def _check(self, facts: SessionFacts) -> None:

@@ -1,7 +1,7 @@
 """Follow one session in the database that its program writes.
 
-Rows change while a tool runs, and nothing tells which are new. So the session is read
-whole whenever the database has changed, and compared with what was read before.
+Rows change while a tool runs, and nothing tells which are new. So whenever the database
+has changed, the whole session is read and compared with what was read before.
 """
 
 import logging
@@ -35,7 +35,7 @@ class DatabaseFollower(Struct):
     exclude: Callable[[str | Path], bool]
     session_id: str
     _signature: str = ""
-    # What tells each message that was read from another.
+    # A key for each message that was read, to compare them by.
     _read: list[str] = field(default_factory=list)
 
     @property
@@ -59,7 +59,7 @@ class DatabaseFollower(Struct):
         all are returned again.
         """
         with self._naming():
-            # First: what is written meanwhile is read the next time.
+            # Taken first, so that what is written meanwhile is read the next time.
             signature = database_signature(self.source)
             messages = [
                 each for each in self._list_items() if isinstance(each, NewMessage)
@@ -77,7 +77,7 @@ class DatabaseFollower(Struct):
             return any(isinstance(each, SessionFacts) for each in self._list_items())
 
     def _list_items(self) -> list[SessionFacts | NewMessage]:
-        """What the database says about the session and nothing else."""
+        """What the database says about this session alone."""
         found: list[SessionFacts | NewMessage] = []
         with open_foreign(self.path) as foreign:
             said = UntilFailure(partial(self._parse, foreign))
@@ -91,7 +91,7 @@ class DatabaseFollower(Struct):
         if isinstance(said.failure, SourceUnreadable):
             raise said.failure
         if said.failure is not None:
-            # Reading the sources reports it.
+            # Reported when the sources are read.
             logger.debug("%s", self.path, exc_info=said.failure)
         return found
 

@@ -46,7 +46,7 @@ from backstory.values.structs import Struct, field, replace
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
-# In a garbage file every line is a problem; keep at most this many.
+# In a garbage file, every line is a problem, so at most this many are kept.
 MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
@@ -56,9 +56,10 @@ _PROBLEMS = "~problems"
 _MADE = "~made"
 _PASSAGES = "~passages"
 
-# What people and models said is kept to the letter.
+# What people and models said is kept verbatim.
 _VERBATIM = frozenset({Role.USER, Role.ASSISTANT})
-# What a program wrote into a message is one of its own, with this behind the id.
+# What a program wrote into a message becomes a separate message, with this after the
+# id.
 _BESIDE = "/beside"
 
 Said = TypeVar("Said", NewMessage, SessionFacts)
@@ -84,11 +85,11 @@ class Rules(ExcludedFolders):
         depth: int,
         cuts: Mapping[str, int] = MappingProxyType({}),
     ) -> tuple[KeptMessage, int]:
-        """The same for a piece of what was said at once; ``line`` is where it is.
+        """Like ``keep``, for a piece of a message; ``line`` is where it is.
 
-        ``depth`` private passages are open before the piece; also returns how many are
-        open after it. ``cuts`` are the marks of strings that were cut when they were
-        read, and how long those were.
+        ``depth`` is how many private passages are open before the piece; also returns
+        how many are open after it. ``cuts`` are the marks of strings that were cut when
+        they were read, and the lengths of those strings.
         """
         message, depth = self._clean(message, depth)
         if message.role is not Role.TOOL_RESULT:
@@ -103,10 +104,10 @@ class Rules(ExcludedFolders):
         return KeptMessage(message, full_bytes, line), depth
 
     def keep_again(self, message: NewMessage, full_bytes: int | None) -> KeptMessage:
-        """A message that a Backstory has kept before, as it may be stored here.
+        """A message that another Backstory has kept before, as it may be stored here.
 
-        ``full_bytes`` is set if it was cut then; it is cut again only to a smaller
-        limit, and otherwise stays what it was.
+        ``full_bytes`` is set if it was cut then; it is only cut again to a smaller
+        limit, and otherwise stays as it was.
         """
         if full_bytes is None:
             return self.keep(message)
@@ -142,7 +143,7 @@ class Rules(ExcludedFolders):
 
 
 def hide_messages(batch: Batch, session_id: str, ids: Collection[str]) -> None:
-    """Leave out the texts of messages, in the batch and where they are stored."""
+    """Hide the texts of messages, in the batch and where they are stored already."""
     batch.hidden += [(session_id, each) for each in ids]
     batch.messages = [
         replace(each, message=replace(each.message, text=PRIVATE))
@@ -153,9 +154,9 @@ def hide_messages(batch: Batch, session_id: str, ids: Collection[str]) -> None:
 
 
 def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
-    """A message, with what a program wrote into it as a message of its own before it.
+    """A message, preceded by what a program wrote into it as a separate message.
 
-    Nothing if the program wrote nothing but tags.
+    What the program wrote is left out if it is nothing but tags.
     """
     message = kept.message
     if message.role not in (Role.USER, Role.SYSTEM):
@@ -169,7 +170,8 @@ def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
     if message.role is Role.SYSTEM:
         words, beside = "", "\n".join(filter(None, (beside, words)))
     if beside:
-        # The words keep the program's own id of the message, to be looked up by it.
+        # The person's words keep the program's own id of the message, to be found by
+        # it.
         native_id = message.native_id + (_BESIDE if words else "")
         said = replace(message, native_id=native_id, role=Role.SYSTEM, text=beside)
         yield replace(kept, message=said)
@@ -178,8 +180,8 @@ def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
 
 
 def _without_surrogates(said: Said) -> Said:
-    """The same with half characters replaced in every text of it, ids included."""
-    # Any: mypy cannot know that the names are those of the texts.
+    """The same value with half characters replaced in all its texts, ids included."""
+    # Any: mypy cannot know that these are the names of the text fields.
     changed: dict[str, Any] = {
         name: whole
         for name in said.__struct_fields__
@@ -194,7 +196,7 @@ class Intake(Struct, kw_only=True):
     """Takes the items of one source and writes them, a batch at a time.
 
     ``after_line`` is where reading begins. ``reread`` is a set if the source is read
-    from its start once more: then a known id is an old message met again, not an id
+    from its start once more: then a known id means an old message read again, not an id
     given twice. ``made_now`` are the sessions that this run has created, by host and
     id: they are emptied again if their folder turns out to be excluded. ``until`` is
     when to stop reading, on the monotonic clock.
@@ -231,7 +233,7 @@ class Intake(Struct, kw_only=True):
 
     # Any: a memo holds plain JSON values of the parser's choice.
     def restore(self, memo: dict[str, Any]) -> None:
-        """Take out of a memo what ``save`` of an earlier reading put into it."""
+        """Take from a memo what ``save`` of an earlier reading put into it."""
         self._excluded = set(memo.pop(_EXCLUDED, ()))
         self._excluded_before = len(self._excluded)
         self._own_calls = set(memo.pop(_OWN_CALLS, ()))
@@ -299,7 +301,7 @@ class Intake(Struct, kw_only=True):
         except BackstoryError:
             raise
         except Exception as exc:
-            # What cannot be kept, whatever is wrong with it, costs nothing else.
+            # An item that cannot be kept, for whatever reason, affects no others.
             self._count_problem(Problem(describe_failure(exc)), line)
 
     def _count_problem(self, problem: Problem, line: int | None) -> None:
@@ -309,9 +311,9 @@ class Intake(Struct, kw_only=True):
             self._add_problem(problem, line if problem.line is None else problem.line)
 
     def commit(self, progress: SourceState | None) -> None:
-        """Write what was gathered; with ``progress``, how far the source is now read.
+        """Write what was gathered and, with ``progress``, how far the source is read.
 
-        Without it the problems wait: they are written with the progress they belong to.
+        Without ``progress``, problems wait, because they are written together with it.
         """
         more = self._problem_count - MAX_PROBLEMS
         if progress is not None and progress.signature and more > 0:
@@ -319,7 +321,8 @@ class Intake(Struct, kw_only=True):
         batch = self._open()
         batch.progress = progress
         problems = batch.problems
-        # What a power cut undoes is read again: the place it was read to goes with it.
+        # What a power cut undoes is read again, because the place it was read to is
+        # undone, too.
         written = self.store.write(
             batch,
             now=self.clock(),
@@ -357,7 +360,7 @@ class Intake(Struct, kw_only=True):
     def _add_message(self, message: NewMessage, line: int | None) -> None:
         if self._is_excluded(message.session_id) or self._is_from_own_tool(message):
             return
-        # Hosts cut what was said at once into pieces; a private passage may span them.
+        # Hosts cut a message into pieces; a private passage may span them.
         piece_of = (message.session_id, message.role, message.sent)
         known, depth = self._private
         if known != piece_of or depth == 0:
@@ -372,7 +375,7 @@ class Intake(Struct, kw_only=True):
         self._open().messages.extend(parts)
 
     def _end_passage(self, message: NewMessage) -> int:
-        """How many passages of the person's earlier messages end in this one.
+        """How many private passages from the person's earlier messages end in this one.
 
         The messages in between are hidden.
         """
@@ -398,7 +401,7 @@ class Intake(Struct, kw_only=True):
             if message.call_id and is_own_tool_call(message.tool_name, message.text):
                 self._own_calls.add(message.call_id)
             elif message.call_id:
-                # Some hosts number their calls from the start again in every turn.
+                # Some hosts start numbering their calls anew in every turn.
                 self._own_calls.discard(message.call_id)
             return False
         if message.role is not Role.TOOL_RESULT:
@@ -411,19 +414,20 @@ class Intake(Struct, kw_only=True):
         if not self._is_excluded(facts.native_id):
             self._open().facts.append(self.rules.keep_facts(facts))
         elif (self.host, facts.native_id) in self.made_now:
-            # Its folder is kept, so that other sources of the session know of it.
+            # Its folder is kept, so that it is known when other sources of the session
+            # are read.
             about = SessionFacts(facts.native_id, project=facts.project)
             self._open().facts.append(self.rules.keep_facts(about))
 
     def _add_title(self, titled: MessageTitle) -> None:
-        # Of whose session it is, nothing is known here. In the file of a session that
-        # is left out, it is most likely one that is left out as well.
+        # It is not known here which session the title belongs to. In the file of a
+        # session that is left out, it is most likely one that is left out as well.
         title = self.rules.keep_title(titled.title)
         if title is not None and not self._excluded:
             self._open().titles.append(replace(titled, title=title))
 
     def _exclude(self, session_id: str) -> None:
-        """Leave the session out, even what was taken in before its folder was known."""
+        """Leave the session out, even what was read before its folder was known."""
         self._excluded.add(session_id)
         batch = self._open()
         batch.titles.clear()

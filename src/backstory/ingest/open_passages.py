@@ -1,16 +1,17 @@
 """Follow private passages that begin in one message and end in a later one.
 
-Only a passage that is closed counts: a tag that was forgotten, or only talked about,
-must not hide the rest of a conversation. So it is known at its end which messages are
-inside of it, when they may be stored already; then they are hidden where they are.
+Only a passage that is closed counts: a tag that was left open by mistake, or only
+talked about, must not hide the rest of a conversation. So it is only known at the end
+of a passage which messages are inside, when they may be stored already; then they are
+hidden where they are stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from backstory.text.private import closes_private
 
-# More messages of the person than this are no passage: they may have said the name of
-# the tag, and of its end much later.
+# More messages of the person than this do not count as a passage: they may just have
+# mentioned the tag, and much later its end.
 MAX_INSIDE = 20
 
 
@@ -24,9 +25,9 @@ class OpenPassages:
         return {session: list(ids) for session, ids in sorted(self._inside.items())}
 
     def close(self, session_id: str, text: str) -> list[str] | None:
-        """The messages in the passage that a person's message ends; None without one.
+        """The messages inside the passage that a person's message ends, or None.
 
-        Those are at most ``MAX_INSIDE``.
+        There are at most ``MAX_INSIDE`` of them.
         """
         if session_id in self._inside and closes_private(text):
             return self._inside.pop(session_id)

@@ -1,4 +1,4 @@
-"""Record messages of a loop of one's own, one at a time."""
+"""Record the messages of a caller's own loop."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -45,9 +45,9 @@ class _Prepared(FrozenStruct):
 
 
 class MessageRecorder:
-    """Keeps messages, and remembers which sessions they were of.
+    """Keeps messages, and remembers which sessions they belong to.
 
-    ``on_day_change`` is told of a session that continues after midnight;
+    ``on_day_change`` is called with a session that continues after midnight;
     ``on_recorded`` is called after each write.
     """
 
@@ -68,9 +68,9 @@ class MessageRecorder:
         self._on_day_change = on_day_change
         self._on_recorded = on_recorded
         self._excluded: set[tuple[str, str]] = set()
-        # By host and session; known as long as this process records.
+        # By host and session, for as long as this process runs.
         self._passages: dict[str, OpenPassages] = {}
-        # The sessions recorded here, the latest last, and their latest day.
+        # The sessions recorded here, the latest last, and the last day of each.
         self._days: dict[tuple[str, str], date] = {}
 
     def record(self, recorded: RecordedMessage) -> int | None:
@@ -160,7 +160,7 @@ class MessageRecorder:
         return self._is_given(tool_name, recorded) or is_own_tool_call(tool_name)
 
     def _tool_name(self, recorded: RecordedMessage) -> str | None:
-        """The tool's name; our own tools get the name by which they are known later."""
+        """The tool's name; our own tools get the one that identifies them later."""
         name = recorded.tool_name
         return f"backstory/{name}" if self._is_given(name, recorded) else name
 
@@ -176,7 +176,7 @@ class MessageRecorder:
         return (host, session) in self._excluded
 
     def _note_day(self, recorded: RecordedMessage, day: date) -> None:
-        """Tell of a session that continues on another day."""
+        """Call ``on_day_change`` for a session that continues on another day."""
         key = (recorded.host, recorded.session)
         before = self._days.pop(key, None)
         self._days[key] = day
@@ -197,7 +197,7 @@ class MessageRecorder:
 
 
 def _checked(recorded: RecordedMessage) -> RecordedMessage:
-    """The same, if its texts are texts. Raises ``BadQuery``."""
+    """Check that the texts of a message are texts. Raises ``BadQuery``."""
     project, title = recorded.project, recorded.title
     return replace(
         recorded,

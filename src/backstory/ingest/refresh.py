@@ -1,10 +1,11 @@
 """Read what agents have written since the last reading, before a search.
 
-Only what is quickly read: the search waits for it. What is left over is named in a
-notice, and read by the background worker if there is one. Nothing here fails a search.
+Only what can be read quickly, because the search waits for it. The rest is named in a
+notice, and read by the background worker if there is one. Nothing here makes a search
+fail.
 
 Looking at every file takes a while if there are thousands, so it is not done before
-each search: in between, only the files that were written last are looked at.
+each search: most searches only look at the files that were written last.
 """
 
 import heapq
@@ -31,14 +32,16 @@ from backstory.system.fork_safety import reset_in_child
 if TYPE_CHECKING:
     from backstory.ingest.sources import LocalSources
 
-# How long a search may be kept waiting, and how much of it is always left for reading.
+# How long a search may be kept waiting, and how much of that is always left for
+# reading.
 BUDGET_S = 0.2
 _READING_S = 0.1
-# Between two looks at all files, this many times as long as one takes.
+# The pause between two looks at all files is this many times as long as a look.
 _REST_SHARE = 50
 # The files looked at before every search.
 _WATCHED = 20
-# Exists while the worker is to read what a search had no time for.
+# This file exists while there is something for the worker to read that a search had no
+# time for.
 _WANTED = "reading-wanted"
 # The same, for a home in which no agent program was read before.
 _ALL_WANTED = "first-reading-wanted"
@@ -77,8 +80,8 @@ class Refresh:
         self._due = 0.0
         self._notices: tuple[str, ...] = ()
         self._watched: dict[str, _Look] = {}
-        # What was read and still counts as changed, because it cannot be read or waits
-        # for another file: it is not tried again until it looks different.
+        # Files that were tried and still count as changed, because they cannot be read
+        # or wait for another file. Each is not tried again until it looks different.
         self._tried: dict[str, str] = {}
         self.reset_after_fork()
         reset_in_child(self)
@@ -89,14 +92,14 @@ class Refresh:
     # -- before a search ---
 
     def read_changed(self) -> tuple[str, ...]:
-        """Read what changed, if that is quickly done; returns notices."""
+        """Read what changed if that is quick; returns notices."""
         with self._lock:
             if time.monotonic() < self._due and not self._has_moved():
                 return self._notices
             try:
                 self._notices = tuple(self._look_and_read())
             except StoreLocked:
-                # Somebody writes for longer than a search may wait.
+                # Another process writes for longer than a search may wait.
                 self.look_again()
                 self._notices = (_BEING_WRITTEN,)
             except BackstoryError as exc:
@@ -178,7 +181,7 @@ class Refresh:
         if self._start_worker is None:
             what_to_do = _INDEX_HINT
         else:
-            # Where nothing can be written, a worker could not read anything either.
+            # If nothing can be written here, a worker could not read anything either.
             with suppress(OSError):
                 (self._home / _WANTED).touch(mode=0o600)
                 self._start_worker()
@@ -190,9 +193,10 @@ class Refresh:
         ]
 
     def _describe_unread(self) -> list[str]:
-        """What there is to read in a home that is used for the first time.
+        """Describe what there is to read in a home that is used for the first time.
 
-        One with messages of its own may never be meant to read those of other programs.
+        A home with messages of its own may not be meant to read those of other
+        programs.
         """
         if self._store.has_messages():
             return []
@@ -216,13 +220,13 @@ class Refresh:
     def want_all(self) -> bool:
         """Have the worker read all agent programs, if nothing was ever read.
 
-        Returns whether it does.
+        Returns whether it will.
         """
         if self._start_worker is None or self._has_read_all():
             return False
         if self._store.list_read_files():
             return False
-        # Where nothing can be written, nothing can be read either.
+        # If nothing can be written here, nothing can be read either.
         with suppress(OSError):
             (self._home / _ALL_WANTED).touch(mode=0o600)
             self._start_worker()
@@ -268,7 +272,7 @@ def _choose_watched(seen: Iterable[SeenFile]) -> dict[str, _Look]:
 
 
 def _newest_first(files: Iterable[SeenFile]) -> list[SeenFile]:
-    """The files, newest first, but the parts of one log in the order they are in."""
+    """The files, newest first, but the parts of one log in their own order."""
     logs: dict[str, list[SeenFile]] = {}
     for file in files:
         folder, name = os.path.split(file.path)

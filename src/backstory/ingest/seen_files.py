@@ -1,7 +1,7 @@
 """See which files of the agent programs are new or changed, without opening any.
 
-This happens before searches, so it loads no importer and makes as little as it can of
-each file: with a thousand of them, it takes some milliseconds.
+This happens before searches, so it loads no importer and does as little as possible for
+each file: a thousand of them take a few milliseconds.
 """
 
 import os
@@ -25,7 +25,7 @@ from backstory.values.structs import FrozenStruct, Struct
 LOCK_NAME = "index.lock"
 # An empty file; its modification time says when the sources were last read.
 STAMP_NAME = "last-read"
-# What the names of databases end with: the log beside one changes before it does.
+# Suffixes of databases, whose logs beside them change before they do.
 DATABASE_SUFFIXES = (".db", ".sqlite")
 
 
@@ -75,7 +75,7 @@ class FileFinder(FrozenStruct, kw_only=True):
         yield from _iter_matching(host.name, in_projects)
 
     def iter_in_folders(self) -> Iterator[SeenFile]:
-        """The files in the additional folders, of whatever format."""
+        """The files in the additional folders, of any format."""
         for folder in self.more_folders:
             path = absolute(folder, self.machine)
             yield from _iter_below(path)

@@ -29,7 +29,8 @@ from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 from backstory.values.structs import FrozenStruct
 
-# Its problems already say what is wrong with a line, and how to read an export.
+# Problems in this format already say what is wrong with a line, and how to read an
+# export.
 _OWN_FORMAT = "backstory-jsonl"
 # What to do with a file of another program.
 _CONVERT = "convert it to Backstory's own JSON lines (docs/reference/jsonl-format.md)"
@@ -58,10 +59,10 @@ def _explain_unread(path: Path) -> str:
 def _explain_nothing(
     path: Path, sync: HistorySync, problems: Sequence[Problem]
 ) -> IndexReport:
-    """A problem for a file that a person named and in which no message was found.
+    """Report a file that a person named if no message was found in it.
 
-    Not for folders, which often have files without messages, and not if a single
-    problem with the whole file already says why.
+    Not for folders, which often have files without messages, and not if a problem with
+    the whole file already says why.
     """
     is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
     if is_folder or sync.met_messages or not sync.read_formats:
@@ -82,7 +83,7 @@ class LocalSources(FrozenStruct, kw_only=True):
     """Finds the sources of one machine and reads what is new in them.
 
     ``list_projects`` gives the folders that sessions ran in; ``more_folders`` are read
-    whatever program wrote into them.
+    whichever program wrote to them.
     """
 
     home: Path

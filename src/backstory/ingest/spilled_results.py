@@ -18,15 +18,15 @@ from backstory.values.history import NewMessage, Source
 
 # Longer files are truncated, like longer lines.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES
-# The file is named at the beginning of a result. Its name is behind the first "saved
-# to", so nothing is tried again behind the next one.
+# The file is named within this many characters of a result, after the first "saved to";
+# a later one is not tried.
 _NOTICE_CHARS = 4096
 
 # Programs save a result that is too long for their model, and give it the file's name
 # and a part of the result. Claude Code has done so since 2.0.60, in the words seen in
 # https://github.com/anthropics/claude-code/issues/23948 and in transcripts; Gemini CLI
 # in those of formatTruncatedToolOutput in https://github.com/google-gemini/gemini-cli
-# (all read 2026-11). Copilot CLI saves them outside of the session's folder.
+# (all read 2026-11). Copilot CLI saves them outside the session's folder.
 _NOTICES = {
     "claude-code": re.compile(
         r"(?:<persisted-output>\s{0,8}|(?:Error: )?result \()"
@@ -50,7 +50,7 @@ def find_spilled(source: Source, message: NewMessage) -> Path | None:
     if found is None or folder is None:
         return None
     try:
-        # No link below the folder of the transcripts is followed.
+        # No link below the transcripts' folder is followed.
         expected = (
             folder[0].resolve() / folder[1] / found["name"].strip().removesuffix(".")
         )
@@ -84,7 +84,7 @@ def read_spilled(path: Path) -> str:
 
 
 def _from_blocks(text: str) -> str:
-    """The text of content blocks, which the results of MCP servers are saved as."""
+    """The text of content blocks, in which results of MCP servers are saved."""
     if not text.startswith("["):
         return text
     try:

@@ -53,8 +53,8 @@ Found = Source | Problem | FoundFile
 
 # How often a source that keeps being rewritten is read again.
 _MAX_ATTEMPTS = 3
-# How large a file may be that has to be read from start to end before a search; a
-# database is only searched for what changed in it.
+# The size of the largest file that is read from start to end before a search; of a
+# database, only what changed is read.
 _MAX_HURRIED_BYTES = 4 * 1024 * 1024
 _MAX_HURRIED_DATABASE_BYTES = 100 * 1024 * 1024
 
@@ -72,7 +72,7 @@ class HistorySync(Struct):
     rules: Rules
     companions: frozenset[str] = frozenset()
     localize: Localize = read_as_local
-    # Told the host and the ids of sessions that are in their program's trash.
+    # Called with the host and the ids of sessions that are in their program's trash.
     on_deleted: Callable[[str, Sequence[str]], None] = lambda host, native_ids: None
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
@@ -105,15 +105,15 @@ class HistorySync(Struct):
             progress.end()
         except _CallerFailed as failed:
             raise failed.error from None
-        # Not before: a file that was renamed is known by its former name.
+        # Only now, because a file that was renamed is still known by its former name.
         self.store.delete_lost_sources(os.path.exists)
         return sync_pass.report()
 
     def run_until(self, found: Iterable[Found], until: float) -> list[Source]:
         """Read sources in this order until a time; returns those not read to the end.
 
-        ``until`` is on the monotonic clock. What takes long and cannot be interrupted
-        is not begun.
+        ``until`` is on the monotonic clock. Anything that takes long and cannot be
+        interrupted is not begun.
         """
         sync_pass = _Pass(self, _Progress(None, ()), until)
         left = []
@@ -155,7 +155,7 @@ class HistorySync(Struct):
                         continue
                     yield SourceKey(path, conversation.native_id), conversation.version
         except Exception as exc:
-            # Why it cannot be read is reported when it is.
+            # The reason is reported when it is read.
             logger.debug("%s cannot be counted", path, exc_info=exc)
             yield SourceKey(path), source.file.signature
 
@@ -175,7 +175,7 @@ def _name(item: Found) -> str:
 
 
 class _CallerFailed(BaseException):
-    """What the caller's own function raised, which no source is to blame for."""
+    """Wraps an error of the caller's own function, which is no fault of a source."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -244,7 +244,8 @@ class _Pass:
         self._excluded = 0
         self._read_bytes = 0
         self._problems: list[Problem] = []
-        # Shared by all readings: one that starts over has written before.
+        # Shared by all readings, because one that starts over has written something
+        # before.
         self._written = progress.written
         self._made_sessions: set[tuple[str, str]] = set()
 
@@ -260,7 +261,7 @@ class _Pass:
             unchanged=self._unchanged,
             excluded=self._excluded,
             unknown=self.unknown,
-            # One without a message is not shown to anybody.
+            # A session without a message is not shown anywhere.
             new_sessions=sum(len(each.made_sessions) for each in written)
             if self._sync.met_messages
             else 0,
@@ -307,7 +308,7 @@ class _Pass:
             raise OutOfTime
 
     def _check_size(self, source: Source, max_bytes: int) -> None:
-        """Do not begin in a hurry what cannot be continued later."""
+        """Raise ``OutOfTime`` for a large source that could not be continued later."""
         if self._until < math.inf and source.file.size_bytes > max_bytes:
             raise OutOfTime
 
@@ -321,7 +322,8 @@ class _Pass:
         except OutOfTime:
             raise
         except Exception as exc:
-            # What is wrong with our own store ends the run: it would fail every source.
+            # A problem with our own store ends the run, because every source would
+            # fail.
             if isinstance(exc, BackstoryError) and not isinstance(
                 exc, SourceUnreadable
             ):
@@ -347,7 +349,7 @@ class _Pass:
                 log = log_signature(source.file.path)
                 signature = source.file.signature + log
                 if not source.file.size_bytes and not log:
-                    # Its program has created it, and not written to it yet.
+                    # Its program has created it, but not written to it yet.
                     self._count_unchanged(source)
                 elif self._known.is_up_to_date(key, signature):
                     parts = self._known.iter_parts(source.file.path)
@@ -406,7 +408,7 @@ class _Pass:
         self._read_bytes += source.file.size_bytes
 
     def _finish_database(self, source: Source, signature: str) -> None:
-        """Write down that a database was read, if all its conversations were."""
+        """Record that a database was read, if all its conversations were."""
         parts = list(self._list_known().iter_parts(source.file.path))
         # A conversation that could not be read, or whose session is missing, is read
         # again in the next run.

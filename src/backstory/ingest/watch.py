@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from backstory.errors import StoreUnreachable
 from backstory.values.reports import IndexReport
 
-# On a machine with very many files, looking must not become all it does.
+# The rest is at least this many times as long as a reading, so that a machine with very
+# many files is not busy all the time.
 _REST_SHARE = 10
-# How long to wait before a database is tried again that cannot be reached: longer each
-# time, so that a server that has just started is not held up by those who wait for it.
+# How long to wait before trying again to reach a database: longer each time, so that a
+# server that has just started is not overrun by waiting clients.
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 

@@ -1,4 +1,4 @@
-"""Run our synchronous work in threads, and tell the client how it gets on."""
+"""Run our synchronous work in threads, and report progress to the client."""
 
 import asyncio
 import math
@@ -13,13 +13,13 @@ from mcp.server.context import ServerRequestContext
 from backstory.system.stages import told_stages
 
 Result = TypeVar("Result")
-# Any: the SDK's contexts have parameters of which we use none.
+# Any: the SDK's contexts have type parameters that we do not use.
 RequestContext = ServerRequestContext[Any, Any]
 
-# How many calls are worked on at once; the others wait for their turn. Every thread has
-# a connection to the index with a cache of its own.
+# How many calls are worked on at once; the others wait their turn. Every thread has a
+# connection to the index, with a cache of its own.
 _MAX_AT_ONCE = 2
-# What is answered sooner needs no word about its progress.
+# Calls that are answered sooner need no report of progress.
 _FIRST_WORD_S = 0.5
 _EVERY_S = 1.0
 
@@ -27,8 +27,8 @@ _EVERY_S = 1.0
 class Calls:
     """The threads of one server.
 
-    They are not those that the SDK reads and writes in: those take turns, and after a
-    while each of them would hold what only a search needs.
+    They are separate from those in which the SDK reads and writes: those take turns, so
+    after a while each would hold connections that only a search needs.
     """
 
     def __init__(self, at_once: int = _MAX_AT_ONCE) -> None:
@@ -39,8 +39,8 @@ class Calls:
     ) -> Result:
         """Do ``work`` in a thread, and report progress to a client that asked for it.
 
-        If the call is cancelled, the thread is left to finish by itself: everything
-        that we do ends soon, and none of it can be interrupted safely.
+        If the call is cancelled, the thread is left to finish by itself: everything we
+        do ends soon, and none of it can be interrupted safely.
         """
         told = [stage]
         loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ def _work(work: Callable[[], Result], tell: Callable[[str], None]) -> Result:
 
 
 async def _report_progress(context: RequestContext, told: list[str]) -> None:
-    """Say what is being done, and that it goes on: every message says a bit more."""
+    """Report the stage, and that work goes on: every message reports a bit more."""
     await anyio.sleep(_FIRST_WORD_S)
     elapsed_s = _FIRST_WORD_S
     while elapsed_s < math.inf:

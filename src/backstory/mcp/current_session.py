@@ -1,8 +1,8 @@
-"""Which session of the agent program a server is called from, and its run.
+"""Find the session of the agent program that a server is called from, and its run.
 
 A server is started by the agent program, in the folder that the person works in. The
-program's hooks note its session; without them, it is the session whose transcript was
-written last in that folder since the server started.
+program's hooks record its session; without them, it is the one whose transcript was
+last written in that folder since the server started.
 """
 
 import threading
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
     from backstory.runs.live import LiveRun
 
-# How long a session that was found is taken to be the current one: looking at all
+# How long a session that was found counts as the current one: looking at all
 # transcripts takes some time, and a person may switch sessions within one program.
 _TRUSTED_S = 5.0
 # The runs kept open: usually one.

@@ -1,8 +1,8 @@
 """Serve any program of this user over HTTP, on this machine only.
 
-Whoever connects needs the token, which only this user can read. Requests that name
-another host, or come from a page of another site, are refused: a web page must not
-reach the memory through the user's browser.
+Clients need the token, which only this user can read. Requests that name another host,
+or come from a page of another site, are refused, because a web page must not reach the
+memory through the user's browser.
 """
 
 import hmac
@@ -59,14 +59,15 @@ def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
 
 
 def build_open_app(server: McpServer) -> Starlette:
-    """The same for clients whose access was checked elsewhere.
+    """The same application, for clients whose access was checked elsewhere.
 
-    Answers are streams, in which progress is reported first. Such a stream goes on when
-    the process is told to end, for as long as other requests may.
+    Answers are streams, in which progress is reported first. When the process is told
+    to end, a stream may go on for as long as other requests may.
     """
-    # Otherwise the library that writes streams cuts them off at once, empty.
+    # Otherwise, the library that writes streams would cut them off at once, empty.
     AppStatus.enable_automatic_graceful_drain = False
-    # The SDK's own check of names is off: ours comes before everything else.
+    # The SDK's own check of host names is off, because ours comes before everything
+    # else.
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -81,8 +82,8 @@ def build_open_app(server: McpServer) -> Starlette:
 class _PostOnly:
     """Refuses to open a stream that would stay empty.
 
-    Many clients ask for one, with GET; without it, they go on. It would last until they
-    end, and keep everybody waiting who ends this process.
+    Many clients ask for one with GET, but do without it. It would last until they end,
+    and delay the end of this process until then.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
@@ -100,7 +101,7 @@ class _PostOnly:
 
 
 class _Guard:
-    """Lets only requests in that are for this machine and have the token."""
+    """Lets in only requests that are for this machine and have the token."""
 
     def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
         self._app = app

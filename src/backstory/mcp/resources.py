@@ -1,7 +1,7 @@
 """Notes and sessions as MCP resources, which a person can put into a conversation.
 
-backstory://memory, backstory://daily/2026-02-25, backstory://session/9b2f6c1e. They are
-read in the same frame as what tools return, and with the same limits.
+backstory://memory, backstory://daily/2026-02-25, backstory://session/9b2f6c1e. Their
+texts are in the same frame as what tools return, with the same limits.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ _MARKDOWN = "text/markdown"
 # How many of the latest are listed.
 _SESSIONS = 20
 _LOGS = 7
-# What the server answers in older protocols when there is no such resource.
+# The error code in older protocols if there is no such resource.
 _NOT_FOUND_BEFORE_2026 = -32002
 _NEW_CODE_SINCE = "2026"
 
@@ -94,7 +94,7 @@ class ServedResources:
             description="MEMORY.md: facts and preferences for every conversation.",
             mime_type=_MARKDOWN,
         )
-        # What cannot be read is left out; a tool says what is wrong.
+        # Anything that cannot be read is left out; a tool says what is wrong.
         with suppress(BackstoryError):
             # Daily logs are about all projects.
             logs = [] if self._is_isolated else self._memory.notebook.list_logs()

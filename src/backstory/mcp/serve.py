@@ -1,4 +1,4 @@
-"""Run a server with all that belongs to it, until it is told to end."""
+"""Run a server, with its upkeep, until it is told to end."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,7 +25,7 @@ DATA_SETTING = "mcp.structured_content"
 
 def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> None:
     """Serve the agent program that started this process; does not return."""
-    # Only this way of serving needs it.
+    # Imported here because only this way of serving needs it.
     from backstory.mcp.stdio import serve_stdio
 
     keep_memory_low()
@@ -47,8 +47,8 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
 
 
 def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> None:
-    """Serve programs over HTTP; ``tell`` says where, and how to get in."""
-    # Only this way of serving needs it.
+    """Serve programs over HTTP; ``tell`` is called with the address and the token."""
+    # Imported here because only this way of serving needs it.
     from backstory.mcp.http import PATH, TOKEN_NAME, read_token, serve_http
 
     token, is_new = read_token(memory.home)
@@ -70,7 +70,7 @@ def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> No
 def returns_data(memory: "Memory", host: str | None) -> bool:
     """Whether tools return data beside their text.
 
-    Agent programs show their model the data instead of the text, if both are there.
+    If there is both data and text, agent programs show their model the data.
     """
     chosen = memory.settings.text(DATA_SETTING)
     return host is None if chosen == "auto" else chosen == "always"

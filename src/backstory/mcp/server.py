@@ -17,7 +17,7 @@ from backstory.version import __version__
 if TYPE_CHECKING:
     from backstory.memory import Memory
 
-# These do not change while a server runs.
+# Answers to these do not change while a server runs.
 _FIXED: tuple[CacheableMethod, ...] = (
     "tools/list",
     "prompts/list",
@@ -25,15 +25,15 @@ _FIXED: tuple[CacheableMethod, ...] = (
 )
 _HOUR_MS = 3_600_000
 
-# Any: the SDK's state of a server, of which we have none.
+# Any: the SDK's server state, which we do not use.
 McpServer = Server[Any]
 
 
 class ServedMemory:
     """What a server has of one memory: tools, resources and prompts.
 
-    ``with_data`` is whether tools return data beside their text. Without ``is_local``,
-    whoever connects is on another machine.
+    ``with_data`` says whether tools return data beside their text. Without
+    ``is_local``, whoever connects is on another machine.
     """
 
     def __init__(

@@ -19,11 +19,11 @@ from backstory.mcp.server import McpServer
 if TYPE_CHECKING:
     from types import FrameType
 
-# How often to look whether the program that started us is still there.
+# How often to check whether the program that started us is still running.
 _LOOK_S = 1.0
-# How long to wait for what is still being done when the server ends.
+# How long to wait for work that is still being done when the server ends.
 _GRACE_S = 2.0
-# Who has no parent was not started by an agent program.
+# The parent of a process that no agent program started, or whose parent has ended.
 _NO_PARENT = 1
 
 

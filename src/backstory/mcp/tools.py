@@ -24,10 +24,10 @@ from backstory.tools.base import (
 if TYPE_CHECKING:
     from backstory.memory import Memory
 
-# Where a client finds our own code for what went wrong: "validation_error".
+# The key of our own code for an error, such as "validation_error".
 ERROR_KEY = "backstory/error"
 _RUN_TOOL_NAMES = frozenset(row.name for row in RUN_TOOLS)
-# Those that change the notes.
+# The tools that change the notes.
 WRITING_TOOLS = frozenset(
     row.name for row in ALL_TOOLS if row.changes is not Changes.NOTHING
 )
@@ -65,7 +65,7 @@ class ServedTools:
         self._is_isolated = memory.settings.flag(ISOLATION)
         self._is_local = is_local
         self._may_write = may_write
-        # They describe themselves the same, whichever run they search. Runs are read
+        # Run tools have the same descriptions, whichever run they search. Runs are read
         # from transcripts on this machine.
         run = memory.new_run() if is_local else None
         offered = [
@@ -121,11 +121,12 @@ class ServedTools:
         return nearest_hint(name, self._names)
 
     def run(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
-        """Call a tool, in whichever thread this is."""
+        """Call a tool, in the current thread."""
         run = None
         given = dict(arguments)
         if name in _RUN_TOOL_NAMES:
-            # It may be of another project: then it is an argument like any unknown one.
+            # It may belong to another project, so here it counts as an unknown
+            # argument.
             session = None if self._is_isolated else given.pop(_SESSION, None)
             if session is not None and not isinstance(session, str):
                 said = f"Parameter 'session' must be a string: {say_value(session)}"
@@ -141,7 +142,7 @@ class ServedTools:
         result = next(tool for tool in tools if tool.name == name).call(given)
         if self._is_local or result.error not in FAILURES:
             return result
-        # What went wrong may name files and servers, which is nobody's business.
+        # The error may name files and servers, which nobody elsewhere should see.
         said = f"{FAILURES[result.error]}: the memory cannot be used right now"
         return ToolResult(said, error=result.error)
 
@@ -149,7 +150,7 @@ class ServedTools:
         """Why there is no run to search, and what else to try."""
         if session:
             return say_unknown(exc, _OWN_SESSION)
-        # The hints of other errors are for people.
+        # The hints of other errors are written for people.
         return say_unknown(exc, exc.hint if isinstance(exc, BadQuery) else _STORED)
 
     def _to_result(self, result: ToolResult) -> types.CallToolResult:
@@ -163,7 +164,7 @@ class ServedTools:
 
 
 def _add_session(schema: object) -> None:
-    """A caller that knows its session may name it."""
+    """Add the parameter with which a caller that knows its session can name it."""
     assert isinstance(schema, dict)
     properties: dict[str, Any] = schema["properties"]
     properties[_SESSION] = _SESSION_SCHEMA

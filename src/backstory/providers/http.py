@@ -34,7 +34,7 @@ _MAX_SAID_CHARS = 200
 _MAX_REFUSAL_CHARS = 4_000
 
 _TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-# Ollama has used 500 for it, too.
+# Ollama has used 500 for this, too.
 _MAY_MEAN_SIZE = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -81,7 +81,7 @@ class Patience(FrozenStruct):
 
 
 class Client(FrozenStruct):
-    """Who asks a server: what errors call it, and where its settings are.
+    """Who asks a server: its name in errors, and where its settings are.
 
     ``section`` is the first part of its settings' names. Where a hint is None, the
     error's own hint is shown.
@@ -158,7 +158,7 @@ class Server:
 
     @property
     def shown(self) -> str:
-        """What errors call it."""
+        """What errors call the server."""
         return f"the {self._client.kind} '{self._client.name}' at {self._host}"
 
     @property
@@ -179,7 +179,7 @@ class Server:
     # -- asking ---
 
     def ask(self, path: str, body: Json, patience: Patience) -> Json:
-        """The server's answer, with retries as long as ``patience`` allows.
+        """Ask the server, with retries as long as ``patience`` allows.
 
         Raises ``TooLarge``, ``Declined`` if a different request may work, other
         ``ProviderRefused`` if a setting must change, and ``ProviderUnavailable``.
@@ -264,7 +264,7 @@ class Server:
         return f"closed the connection ({said})"
 
     def _raise_refusal(self, response: httpx.Response, reason: str) -> None:
-        """Raise when the same request would be refused again."""
+        """Raise an error if the same request would be refused again."""
         status, message = response.status_code, f"{self.shown} {reason}"
         hint = self._client.refused_hint
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
@@ -301,7 +301,7 @@ def open_http(url: str, headers: Mapping[str, str]) -> httpx.Client:
         verify=_read_authorities() if _is_encrypted(url) else _trust_nobody(),
         # A redirect could send texts and the key to an unknown server.
         follow_redirects=False,
-        # Proxies and .netrc of the environment are not our settings.
+        # Proxies and .netrc in the environment are not settings of ours.
         trust_env=False,
     )
 
@@ -312,18 +312,18 @@ def _is_encrypted(url: str) -> bool:
 
 def _read_authorities() -> ssl.SSLContext:
     trusted = httpx.create_ssl_context(trust_env=False)
-    # A company's own authority is known to the machine alone, or to SSL_CERT_FILE.
+    # A company's own authority is known only to the machine or in SSL_CERT_FILE.
     trusted.load_default_certs()
     return trusted
 
 
 def _trust_nobody() -> ssl.SSLContext:
-    """For connections without TLS: reading the authorities takes 40 ms."""
+    """For connections without TLS, because reading the authorities takes 40 ms."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def find_distrust(error: BaseException) -> str | None:
-    """What is wrong with a server's certificate, if that is why it was not reached."""
+    """What is wrong with a server's certificate, if that is why it is unreachable."""
     for cause in _iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"has a certificate that is not trusted ({cause.verify_message})"
@@ -331,7 +331,7 @@ def find_distrust(error: BaseException) -> str | None:
 
 
 def is_about_tls(error: BaseException) -> bool:
-    """Whether a server was not reached because of TLS, such as one without it."""
+    """Whether a server is unreachable because of TLS, such as one without it."""
     return any(isinstance(cause, ssl.SSLError) for cause in _iter_causes(error))
 
 
@@ -343,7 +343,7 @@ def _iter_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_address(url: str) -> bool:
-    """Whether it is an http or https address of some host."""
+    """Whether a text is an http or https address of some host."""
     try:
         parsed = urlsplit(url)
         _ = httpx.URL(url), parsed.port  # each rejects what the other does not
@@ -373,7 +373,7 @@ def _retry_after_s(response: httpx.Response) -> float | None:
 
 
 def _plain(response: httpx.Response) -> dict[str, str]:
-    """The headers that are still true of a body that has been decompressed."""
+    """The headers that still apply to a body that has been decompressed."""
     return {
         name: value
         for name, value in response.headers.items()

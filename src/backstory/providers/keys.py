@@ -1,6 +1,6 @@
 """Read keys from the environment or a private file, never from a setting itself.
 
-Settings files are copied, shown and committed, and a key in one would be, too.
+Settings files are copied, shown and committed, and so would be any key in them.
 """
 
 import os

@@ -30,7 +30,7 @@ _MAX_SAID_CHARS = 200
 _PUSH_S = 120.0
 _CONNECT_S = 10.0
 _TEMPORARY = frozenset({408, 425, 429})
-# What to do about a status; "{setting}" is what has the address.
+# What to do about a status; "{setting}" stands for the setting with the address.
 _HINTS = {
     401: "check push.token: it may have been revoked or have expired",
     403: "pushing needs a token of the scope read-write, and searching one of read",
@@ -67,7 +67,7 @@ class TeamServerClient:
                 hint="it looks like https://memory.example.org",
             )
         if httpx.URL(self.url).userinfo:
-            # It would be sent instead of the token.
+            # These would be sent instead of the token.
             raise ConfigError(
                 f"{setting} has a user or a password in it",
                 hint="leave them out: push.token lets this machine in",
@@ -87,7 +87,7 @@ class TeamServerClient:
 
     @property
     def token_hash(self) -> str:
-        """What tells the token from others, and may be kept in a file."""
+        """A hash that identifies the token, and may be kept in a file."""
         return bytes_hash(self._token.encode())
 
     @property
@@ -121,7 +121,7 @@ class TeamServerClient:
             raise self._unavailable(reason, hint=self._another_place) from exc
 
     def search(self, given: Mapping[str, str], *, timeout_s: float) -> Json:
-        """What the server finds, as its API has it."""
+        """What the server finds, in the format of its API."""
         return self._ask("GET", "/api/search", timeout_s=timeout_s, params=given)
 
     # Any: the arguments of a request, whatever they are.
@@ -176,7 +176,7 @@ class TeamServerClient:
 
     @property
     def _another_place(self) -> str:
-        """A hint for an address at which there is another program, or none."""
+        """A hint for an address where there is a different program, or none."""
         path = httpx.URL(self.url).path.rstrip("/")
         rest = f", without {path}" if path else ""
         return f"check {self._setting}: it is the server's address, {_EXAMPLE}{rest}"

@@ -1,4 +1,4 @@
-"""What is sent at once: parts of sessions, as they are exported, and what to forget.
+"""What is sent in one request: parts of sessions, as exported, and what to forget.
 
 A batch is compressed. Its first line says which history it comes from; then follows a
 line about each part and, for messages, the lines of an export.
@@ -14,10 +14,10 @@ from backstory.system.zstd import ZstdError, compress, decompress
 from backstory.values.structs import FrozenStruct
 
 VERSION = 1
-# How large a batch may be, as it is sent and as it is meant.
+# How large a batch may be, compressed and uncompressed.
 MAX_SENT_BYTES = 16_000_000
 MAX_RAW_BYTES = 64_000_000
-# How much is put into one batch, if a message is not longer than that.
+# How much is put into one batch, unless a single message is longer than that.
 GOOD_RAW_BYTES = 4_000_000
 _MAX_ID_CHARS = 100
 _MAX_WINDOW_BYTES = 8 * 1024 * 1024
@@ -26,8 +26,8 @@ _MAX_WINDOW_BYTES = 8 * 1024 * 1024
 class SentSession(FrozenStruct, tag="session"):
     """Messages of a session, or only what is known about it.
 
-    ``number`` is that of the session in the history that it comes from. ``size`` is how
-    many bytes its lines have, which follow.
+    ``number`` is the session's number in the history that it comes from. ``size`` is
+    the number of bytes of its lines, which follow.
     """
 
     number: int
@@ -68,7 +68,7 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 
 def session_part(number: int, lines: Iterable[bytes]) -> Part:
-    """A part with lines of an export, of which the first is about the session."""
+    """A part with lines of an export, the first of which is about the session."""
     content = b"".join(lines)
     return SentSession(number, len(content)), content
 

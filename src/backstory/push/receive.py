@@ -1,8 +1,8 @@
 """Take in a batch that another machine has sent.
 
-What a session's own machine says about it counts: a message that has changed there
-replaces the one here. Where each session comes from is kept in one transaction with its
-messages, so that it can be forgotten later by its number there.
+A session's own machine has the last word: a message that has changed there replaces the
+one here. Where each session comes from is written in one transaction with its messages,
+so that it can be forgotten later by its number there.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -30,7 +30,7 @@ from backstory.values.history import Problem, Session
 from backstory.values.pushes import PushReceipt
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
-# What a session was read from, before the name of the history that has sent it.
+# The prefix, in a session's source, to the name of the history that sent it.
 ORIGIN = "push:"
 FORMAT = "push"
 _SESSION = "session"
@@ -75,7 +75,7 @@ class _Receiving(Struct):
     origin: str
     counts: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    # Where sessions come from, which is read if something is forgotten.
+    # Where sessions come from; only read if something is forgotten.
     known: dict[SourceKey, SourceState] | None = None
 
     def _add(self, name: str, number: int = 1) -> None:
@@ -138,7 +138,7 @@ class _Receiving(Struct):
         history = self.receiver.history
         allowed = history.without_forgotten(batch)
         native_id = batch.facts[0].native_id
-        # A session that was forgotten here, or is empty, is not made.
+        # A session that was forgotten here, or is empty, is not created.
         if not allowed.messages and not history.has_session(batch.host, native_id):
             return
         written = history.write(

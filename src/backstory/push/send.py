@@ -1,7 +1,7 @@
 """Send what is new in a history to a server, and remember how far it has got.
 
-How far is only noted after the server has acknowledged it. A push that was killed sends
-the last batch again, which changes nothing there.
+Progress is only recorded once the server has acknowledged it. After a push that was
+killed, the next one sends the last batch again, which changes nothing there.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,7 +34,7 @@ from backstory.values.structs import FrozenStruct, Struct, field, replace
 
 STATE_NAME = "push.json"
 _LOCK_NAME = "push.lock"
-# So many changes, or messages of them, are sent before it is noted how far it has got.
+# After this many changes, or messages in them, progress is recorded.
 _WINDOW_CHANGES = 500
 _WINDOW_MESSAGES = 5_000
 # One message must leave room for what is said about its session.
@@ -58,7 +58,7 @@ class Destination(Protocol):
 class _Place(FrozenStruct):
     """How far a server has acknowledged the changes of a history.
 
-    Another token may be of another tenant, who has none of them.
+    Another token may belong to another tenant, who has none of them.
     """
 
     history: str
@@ -81,7 +81,7 @@ class Pusher(FrozenStruct):
     ) -> PushReport:
         """Send everything that is new. Raises ``ProviderError``; what was sent stays.
 
-        ``on_count`` is told how many changes were sent, and how many there are.
+        ``on_count`` is called with how many changes were sent and how many there are.
         """
         with try_locked(self.home / _LOCK_NAME) as lock:
             if lock is None:
@@ -95,12 +95,12 @@ class Pusher(FrozenStruct):
     # -- how far it has got ---
 
     def find_place(self, destination: Destination) -> int:
-        """The last change that a server has; 0 if none, or if it has other ones."""
+        """The last change of this history that a server has; 0 if it has none."""
         place = self._read_places().get(destination.url)
         expected = self.history.identity, destination.token_hash
         if place is None or (place.history, place.token_hash) != expected:
             return 0
-        # A history that was restored from a backup uses numbers again.
+        # A history that was restored from a backup reuses numbers.
         is_known = self.history.find_tag(place.change_id) == place.tag
         return place.change_id if is_known else 0
 
@@ -203,7 +203,7 @@ class _Sending(Struct):
     ) -> Iterator[Part]:
         """The messages that have changed, in parts that are not too large."""
         mask = self.pusher.mask
-        # Where a machine has its files is of no use elsewhere.
+        # Paths of this machine are of no use elsewhere.
         head = session_line(
             replace(session, read_from=None),
             title=None if title is None else mask(title),
@@ -254,7 +254,7 @@ class _Sending(Struct):
 
 
 def _cut_window(changes: Sequence[Change]) -> Sequence[Change]:
-    """As many changes as have about so many messages, but at least one."""
+    """As many changes as have about ``_WINDOW_MESSAGES`` messages, but at least one."""
     messages = 0
     for number, change in enumerate(changes):
         first, last = change.first_message_id, change.last_message_id

@@ -1,8 +1,8 @@
-"""A server for several people: each token is of one tenant, and sees nothing else.
+"""A server for several people: each token belongs to one tenant, and sees no other.
 
-What is asked for is answered by ``mcp`` and ``web``. Here is what stands before them:
-who may ask, how much and how often, and what is told about it to whoever operates the
-server. That is numbers, and never what anybody said or looked for.
+``mcp`` and ``web`` answer requests. This package is what stands before them: who may
+ask, how much and how often, and what whoever operates the server is told about it. That
+is only numbers, never what anybody said or looked for.
 """
 
 DEFAULT_PORT = 8848

@@ -75,14 +75,14 @@ PUSH = "/api/push"
 _HEALTH = "/health"
 _READY = "/ready"
 _METRICS = "/metrics"
-# Where no browser is expected, and refusals are plain text.
+# Paths where no browser is expected, so refusals are plain text.
 _FOR_PROGRAMS = frozenset({MCP_PATH, _METRICS})
 _BEARER = "bearer "
-# Where a request carries what is open for it.
+# The key under which a request carries what is open for it.
 _OPENED = "backstory-opened"
 _MAX_BYTES = 4_000_000
 _MAX_TOKEN_BYTES = 10_000
-# How long the answer to whether the store can be reached is taken to be true.
+# How long the answer to whether the store can be reached is reused.
 _READY_S = 1.0
 # How often to look for memories that nobody uses.
 _CLOSE_EVERY_S = 15.0
@@ -99,7 +99,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(reason)
         self.status = status
-        # For the metrics: one of a few words.
+        # One of a few words, for the metrics.
         self.reason = reason
         self.message = message
         self.hint = hint
@@ -107,7 +107,7 @@ class Refusal(Exception):
 
 
 class TenantParts:
-    """What answers for one memory: to those who may write, and to those who may not."""
+    """What answers for one memory, for tokens that may write and those that may not."""
 
     def __init__(self, pages: "dict[bool, ASGIApp]", tools: dict[bool, ServedMemory]):
         self.pages = pages
@@ -133,7 +133,7 @@ class TeamServer:
         *,
         is_enabled: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """``is_enabled`` is whether the settings enable something, such as a tool."""
+        """``is_enabled`` says whether the settings enable something, such as a tool."""
         self._tokens = tokens
         self._names = names
         self._limits = RequestLimits(
@@ -188,7 +188,7 @@ class TeamServer:
     # -- its life ---
 
     def begin_to_end(self) -> None:
-        """Say from now on that no more requests should be sent here."""
+        """From now on, say that no more requests should be sent here."""
         self._is_ending = True
 
     @property
@@ -227,7 +227,7 @@ class TeamServer:
             await self._lifespan(scope, receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
-        # There are no web sockets: such a request is closed without an answer.
+        # Web sockets are not supported: such a request is closed without an answer.
 
     async def _answer(
         self, scope: "AsgiScope", receive: "Receive", send: "Send"
@@ -241,13 +241,13 @@ class TeamServer:
                 answer = self._refuse(exc, scope, request)
                 await answer(scope, request.receive, request.send)
         except asyncio.CancelledError:
-            # The time that requests have to end is over.
+            # The time that requests had to finish is over.
             if request.status:
                 raise
             answer = self._refuse(_ending(), scope, request)
             await answer(scope, request.receive, request.send)
         except Exception:
-            # What it was is logged without what it says.
+            # The kind of error is logged, without its text.
             logger.exception("a request failed")
             if not request.status:
                 failed = PlainTextResponse("Something went wrong\n", status_code=500)
@@ -346,14 +346,14 @@ class TeamServer:
     # -- who asks ---
 
     def _check(self, scope: "AsgiScope", request: CountedRequest) -> None:
-        """Refuse what no program of a person with a token would send."""
+        """Refuse requests that no program of a person with a token would send."""
         host = request.headers.get("host", "")
         if not self._names.has_host(host):
             raise Refusal(
                 421,
                 "host",
-                "This is not the name of this server",
-                "'backstory serve --name' says by which names it may be asked.",
+                "The server is not known under this name",
+                "'backstory serve --name' sets the names under which it may be asked.",
             )
 
         def is_own(origin: str) -> bool:
@@ -410,7 +410,7 @@ class TeamServer:
             raise _unavailable() from exc
 
     async def _sign(self, scope: "AsgiScope", request: CountedRequest) -> Response:
-        """Let a browser in that sends a token, or out."""
+        """Sign a browser in that sends a token, or sign it out."""
         cookie = find_cookie(request.headers, COOKIE)
         if scope["method"] in READING:
             return self._show_sign_in()
@@ -518,7 +518,7 @@ class TeamServer:
         )
 
     def _receive_push(self, memory: "Memory") -> Endpoint:
-        """What stores a batch that was pushed, and answers when it is stored."""
+        """The endpoint that stores a pushed batch, and answers when it is stored."""
 
         async def receive(request: Request) -> Response:
             batch = await read_body(request, MAX_SENT_BYTES)
@@ -539,7 +539,7 @@ class TeamServer:
 
 
 class SharedErrorPages(ErrorPages):
-    """Pages for errors that tell nothing about the server."""
+    """Error pages that reveal nothing about the server."""
 
     async def show_known(self, request: "Request", exc: Exception) -> Response:
         assert isinstance(exc, BackstoryError)

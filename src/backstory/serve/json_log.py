@@ -1,8 +1,8 @@
 """Log lines as JSON, without anything that a person or an agent wrote.
 
 Of a message that any part of the program logs, only the fixed words are kept, without
-the values in it; of an error, its kind and where it happened, without what it says: it
-may quote a text.
+the values in it; of an error, its kind and where it happened, without its text, which
+may quote something.
 """
 
 import logging
@@ -51,5 +51,5 @@ def log_as_json(stream: TextIO = sys.stderr) -> None:
     root.setLevel(logging.WARNING)
     logging.getLogger(REQUESTS).setLevel(logging.INFO)
     logging.getLogger("backstory.serve").setLevel(logging.INFO)
-    # Its own lines would have addresses with queries in them.
+    # Its lines would contain addresses with queries in them.
     logging.getLogger("uvicorn.access").disabled = True

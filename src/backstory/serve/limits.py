@@ -1,4 +1,4 @@
-"""How much a server takes: of a tenant, so many requests a minute and at once."""
+"""How much a server takes: requests of a tenant per minute and at once."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from threading import Lock
 from backstory.values.structs import FrozenStruct, Struct
 
 _MINUTE_S = 60.0
-# Of so many tenants it is remembered how much they asked for lately.
+# The number of tenants whose latest requests are counted.
 _MAX_TENANTS = 10_000
 
 
@@ -32,7 +32,8 @@ class _Bucket(Struct):
 class RequestLimits:
     """Counts what each tenant asks for in this process.
 
-    ``per_minute`` may also come all at once, after a quiet minute; 0 is no limit.
+    ``per_minute`` requests may also come all at once, after a quiet minute; 0 means no
+    limit.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class RequestLimits:
             return None
 
     def end(self, tenant: str) -> None:
-        """A request that was let through is done."""
+        """Note that a request that was let through is done."""
         with self._lock:
             if bucket := self._buckets.get(tenant):
                 bucket.in_flight -= 1

@@ -48,7 +48,7 @@ class Listening(FrozenStruct):
 
 
 def _check_proxy(address: str) -> None:
-    """Refuse what is no address: a name would match nobody, and "*" everybody."""
+    """Refuse anything but an address: a name would match nobody, and "*" everybody."""
     try:
         ip_network(address)
     except ValueError as exc:
@@ -65,7 +65,7 @@ def _check_certificate(certificate: Path, key: Path) -> None:
     except (OSError, ssl.SSLError) as exc:
         raise ConfigError(
             f"{certificate}, {key}: {exc.strerror or exc}",
-            hint="both are PEM files, and the key belongs to the first certificate",
+            hint="both are PEM files, and the key must belong to the first certificate",
         ) from exc
 
 

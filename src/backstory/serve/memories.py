@@ -1,4 +1,4 @@
-"""The memories that are open: one for each tenant that was asked for lately."""
+"""The open memories: one for each tenant with recent requests."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ class UsedMemory(Struct, Generic[Built], eq=False):
 
 
 class OpenMemories(Generic[Built]):
-    """Opens the memory of a tenant when it is asked for, and closes it when it is idle.
+    """Opens the memory of a tenant when it is needed, and closes it when it is idle.
 
     Safe to use from several threads. ``most`` is how many are open at once.
     """
@@ -53,7 +53,7 @@ class OpenMemories(Generic[Built]):
         self._idle_s = idle_s
         self._clock = clock
         self._lock = threading.Lock()
-        # The one that was used last is the last one.
+        # In order of use: the most recently used memory is last.
         self._open: OrderedDict[str, UsedMemory[Built]] = OrderedDict()
         # One thread opens a memory, and the others that ask for it wait.
         self._opening: dict[str, threading.Lock] = {}
@@ -62,7 +62,7 @@ class OpenMemories(Generic[Built]):
         return len(self._open)
 
     def take(self, tenant: str) -> UsedMemory[Built]:
-        """The memory of a tenant, for a request that gives it back.
+        """The memory of a tenant, for a request, which has to give it back.
 
         Raises ``AllInUse``, or what is wrong with the memory.
         """
@@ -94,7 +94,7 @@ class OpenMemories(Generic[Built]):
         return used
 
     def give_back(self, used: UsedMemory[Built]) -> None:
-        """A request no longer uses it."""
+        """Note that a request no longer uses a memory."""
         with self._lock:
             used.users -= 1
             used.used_at = self._clock()
@@ -126,7 +126,7 @@ class OpenMemories(Generic[Built]):
             _close(each)
 
     def close(self) -> None:
-        """Close all of them, also those in use."""
+        """Close all memories, including those in use."""
         with self._lock:
             left = list(self._open.values())
             self._open.clear()
@@ -138,5 +138,5 @@ def _close(used: UsedMemory[Built]) -> None:
     try:
         used.memory.close()
     except Exception:
-        # It is thrown away in any case.
+        # The memory is dropped in any case.
         logger.exception("a memory could not be closed")

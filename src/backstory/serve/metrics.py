@@ -1,7 +1,7 @@
 """What the server counts, in the text format of Prometheus.
 
-No label has more values than there are in a table of ours: no tenant, no address, and
-nothing that anybody said.
+All values of labels come from tables of ours: no tenant, no address, and nothing that
+anybody said.
 """
 
 from bisect import bisect_left
@@ -10,7 +10,7 @@ from threading import Lock
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "backstory_"
-# The upper ends of the classes of times, in seconds.
+# The upper bounds of the buckets of times, in seconds.
 _TIMES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 Labels = tuple[tuple[str, str], ...]
@@ -19,8 +19,8 @@ Labels = tuple[tuple[str, str], ...]
 _FIGURES = (
     ("requests_total", "counter", "Requests that were answered."),
     ("request_seconds", "histogram", "How long answering took."),
-    ("received_bytes_total", "counter", "What requests brought, as it was sent."),
-    ("sent_bytes_total", "counter", "What answers had in them."),
+    ("received_bytes_total", "counter", "Bytes of requests, as they were sent."),
+    ("sent_bytes_total", "counter", "Bytes of answers."),
     ("refused_total", "counter", "Requests that were refused, by reason."),
     ("pushed_messages_total", "counter", "Messages that were pushed and are new."),
     ("pushed_sessions_total", "counter", "Parts of sessions that were pushed."),
@@ -59,7 +59,7 @@ class Metrics:
             total[0] += seconds
 
     def gauge(self, figure: str, read: Callable[[], float]) -> None:
-        """Have a figure read whenever somebody asks for it."""
+        """Have a figure read whenever the metrics are rendered."""
         self._gauges[figure] = read
 
     def render(self) -> str:

@@ -1,6 +1,6 @@
-"""By which names a server may be asked.
+"""The names under which a server may be asked.
 
-A page elsewhere could have a name of its own lead to this server, and read what its
+A page elsewhere could let a name of its own point to this server, and read what its
 visitors may see here. So a request that names another host is refused.
 """
 
@@ -25,7 +25,7 @@ class AllowedNames:
 
 
 def check_name(name: str) -> None:
-    """Refuse what no client can ask for: every request would be refused."""
+    """Refuse a name that no client can ask for: it would block every request."""
     if not _HOST.fullmatch(name):
         raise ConfigError(
             f"--name: {show_value(name)} is not the name of a host",

@@ -1,9 +1,9 @@
 """Run the server until the process is told to end, and end without losing a request.
 
 On SIGTERM, ``/ready`` says that no more requests should be sent here; a moment later no
-connection is accepted any more; requests that are being answered get some time to end.
-What was acknowledged is in the store by then, so a process that is killed loses nothing
-either.
+connection is accepted any more; requests that are being answered get some time to
+finish. Whatever was acknowledged is in the store already, so a process that is killed
+loses nothing either.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # How long load balancers have to notice that /ready has changed.
 _NOTICE_S = 1.0
-# How long requests have to end after that.
+# How long requests have to finish after that.
 GRACE_S = 20
-# How long a client may take to say what it asks for.
+# How long a client may take to send the head of a request.
 HEAD_S = 15.0
 _KEEP_ALIVE_S = 30
 _MAX_CONNECTIONS = 1_000
@@ -42,7 +42,7 @@ def serve_until_told(
 
 
 def configure(app: TeamServer, listening: Listening) -> uvicorn.Config:
-    """How connections are treated."""
+    """The configuration of connections."""
     return uvicorn.Config(
         app,
         http=ImpatientProtocol,
@@ -61,7 +61,7 @@ def configure(app: TeamServer, listening: Listening) -> uvicorn.Config:
 
 
 class GracefulServer(uvicorn.Server):
-    """Says that it is about to end before it stops to accept connections."""
+    """Says that it is about to end before it stops accepting connections."""
 
     def __init__(self, config: uvicorn.Config, app: TeamServer) -> None:
         super().__init__(config)
@@ -85,10 +85,11 @@ class GracefulServer(uvicorn.Server):
 
 
 class ImpatientProtocol(H11Protocol):
-    """Closes connections on which nobody says in time what they ask for.
+    """Closes connections on which the head of a request does not arrive in time.
 
-    Otherwise a client that sends a letter a minute would hold one for as long as it
-    likes. How long the rest of a request may take is checked where it is read.
+    Otherwise, a client that sends one letter a minute could hold a connection for as
+    long as it likes. How long the rest of a request may take is checked where it is
+    read.
     """
 
     _waiting: asyncio.TimerHandle | None = None

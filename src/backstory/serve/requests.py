@@ -1,4 +1,4 @@
-"""One request on its way in and out: how large it may be, and what is counted of it."""
+"""Limit the size and the time of a request, and count what it takes."""
 
 import asyncio
 import secrets
@@ -13,7 +13,7 @@ from backstory.web.api import OPERATIONS
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-# How long somebody may take to send a request, from its first byte to its last.
+# How long a client may take to send a request, from its first byte to its last.
 BODY_S = 60.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 _OTHER = "other"
@@ -53,8 +53,8 @@ def find_route(path: str) -> str:
 class CountedRequest:
     """Passes a request on and counts what comes and goes.
 
-    ``most_bytes`` is how much it may bring. What exceeds it, or takes too long, is
-    refused where it is read.
+    ``most_bytes`` limits the size of the request. One that exceeds it, or takes too
+    long, is refused where it is read.
     """
 
     def __init__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -79,13 +79,13 @@ class CountedRequest:
         return time.monotonic() - self._began
 
     def is_too_large(self) -> bool:
-        """Whether it says so itself. What it does not say is counted."""
+        """Whether the request itself says so; if it does not, bytes are counted."""
         said = self.headers.get("content-length", "")
         return said.isdecimal() and int(said[:20]) > self.most_bytes
 
     async def receive(self) -> "Message":
         if self._is_whole:
-            # It waits for the client to go away.
+            # The application waits for the client to disconnect.
             return await self._receive()
         try:
             async with asyncio.timeout(max(0.0, BODY_S - self.took_s)):

@@ -1,7 +1,7 @@
 """Browsers that have signed in with a token: each has a cookie of its own.
 
-The token stays here, in memory, so that one that is revoked ends what was signed in
-with it. When the server is started again, people sign in again.
+The token is kept here in memory, so that a browser is signed out when its token is
+revoked. When the server is started again, people sign in again.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from threading import Lock
 
 from backstory.values.structs import FrozenStruct
 
-# The prefix has browsers refuse the cookie unless this very host set it, over TLS.
+# The prefix makes browsers refuse the cookie unless this very host set it, over TLS.
 COOKIE = "__Host-backstory"
 LASTS_S = 12 * 3600
 _MOST = 10_000
@@ -30,7 +30,8 @@ class SignIns:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        # By a hash, so that no time it takes to look one up tells anything about it.
+        # By a hash, so that the time that a lookup takes reveals nothing about a
+        # cookie.
         self._known: OrderedDict[bytes, _SignIn] = OrderedDict()
 
     def __len__(self) -> int:
@@ -50,7 +51,7 @@ class SignIns:
         return next(iter(self._known.values())).ends_at <= self._clock()
 
     def find_token(self, cookie: str) -> str | None:
-        """The token that a cookie stands for; None if it is not or no longer known."""
+        """The token that a cookie stands for; None if it is unknown or has expired."""
         found = self._known.get(_hash(cookie))
         if found is None or found.ends_at <= self._clock():
             return None

@@ -1,7 +1,7 @@
 """Put a server together from the settings, and run it.
 
-Whatever can be wrong is found before what answers requests is loaded, which takes most
-of a second.
+Everything that can be wrong is checked before the web server is loaded, which takes
+most of a second.
 """
 
 import gc
@@ -32,13 +32,13 @@ from backstory.values.identity import bytes_hash
 from backstory.values.structs import FrozenStruct, replace
 
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
-# What somebody elsewhere said must not have files of this machine read: the folder of a
-# session that was pushed is on another machine, whatever is at that place here.
+# A pushed session must not make this machine read its own files: the folder of the
+# session is on another machine, whatever is at that path here.
 _FOR_SERVERS = ("index.guidance=false",)
-# Nor is anything that agent programs wrote on this machine any tenant's.
+# Nor does anything that agent programs wrote on this machine belong to a tenant.
 _FOR_TENANTS = ("search.read_changed=false",)
 _TENANTS = "tenants"
-# How long jobs that have begun may take to end.
+# How long jobs that have begun may take to finish.
 _WORKER_GRACE_S = 10.0
 # A search asks for several things at once.
 _CONNECTIONS_A_THREAD = 4
@@ -54,7 +54,7 @@ def serve_memory(
     clock: Callable[[], datetime],
     tell: Callable[[str], None],
 ) -> None:
-    """Serve until told to end; ``tell`` is given lines for whoever started it.
+    """Serve until told to end; ``tell`` is called with lines for whoever started it.
 
     Raises ``ConfigError`` if the server would be open to anybody, or to nobody.
     """
@@ -118,9 +118,9 @@ def work_for_tenants(
     clock: Callable[[], datetime],
     is_once: bool,
 ) -> int:
-    """Do the background work of a database's tenants; returns how many jobs were done.
+    """Do the background work of all tenants; returns how many jobs were done.
 
-    Until the process is told to end or, with ``is_once``, until nothing is due.
+    Works until the process is told to end or, with ``is_once``, until nothing is due.
     """
     database = read_database(load_settings(machine, flags), machine)
     if database is None:
@@ -140,7 +140,7 @@ def work_for_tenants(
 
 
 def _end(workers: Sequence[JobWorker]) -> None:
-    """Let workers finish; what takes longer is taken over by other processes."""
+    """Let workers finish; other processes take over jobs that take longer."""
     for worker in workers:
         worker.stop()
     ends_at = time.monotonic() + _WORKER_GRACE_S
@@ -160,7 +160,7 @@ def read_limits(settings: Settings) -> ServeLimits:
 
 
 class _TenantMemories(FrozenStruct):
-    """Opens the memories of a database's tenants, or of a home, which has one."""
+    """Opens the memories of a database's tenants, or the one memory of a home."""
 
     home: Path
     machine: Machine
@@ -172,10 +172,10 @@ class _TenantMemories(FrozenStruct):
         flags, home = [*self.flags, *_FOR_SERVERS], self.home
         if self.has_tenants:
             flags += [*_FOR_TENANTS, f"store.tenant={tenant}"]
-            # For what is about this machine. No name becomes a path.
+            # For files about this machine; hashed, because no name becomes a path.
             home = home / _TENANTS / bytes_hash(tenant.encode()).replace(":", "-")
         machine = replace(self.machine, folder=None)
         settings = load_settings(machine, flags)
-        # The work for tenants is shared by jobs.
+        # The background work for tenants is shared out as jobs.
         wake = None if self.has_tenants else partial(start_worker, home, self.flags)
         return Memory(home, settings, machine, clock=self.clock, start_worker=wake)

@@ -1,4 +1,4 @@
-"""Do the background work of all tenants of a database, beside any number of others."""
+"""Do the background work of all tenants, together with any number of processes."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ LEASE_S = 60.0
 # How long to wait if there is nothing to do, or the store cannot be reached.
 _IDLE_S = 1.0
 _AWAY_S = 5.0
-# After a failure, it is tried again after so long, and longer each time.
+# How long to wait before a job that failed is tried again; longer each time.
 _RETRY_S = 5.0
 _MAX_RETRY_S = 3600.0
 
@@ -54,11 +54,11 @@ class JobWorker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin with nothing more."""
+        """Begin no more jobs."""
         self._is_over.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until the job that it has begun is finished."""
+        """Wait until the job that was begun is finished."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
 
@@ -75,7 +75,7 @@ class JobWorker:
                     self._is_over.wait(_IDLE_S)
 
     def run_until_done(self) -> int:
-        """Do all that is due now; returns how many jobs that were."""
+        """Do all jobs that are due now; returns how many."""
         done = 0
         while not self._is_over.is_set() and self.work_once():
             done += 1
@@ -99,7 +99,7 @@ class JobWorker:
         except BackstoryError:
             logger.exception("a job failed")
         except Exception:
-            # One tenant's trouble must not end the work for all others.
+            # A failure for one tenant must not end the work for all others.
             logger.exception("a job failed unexpectedly")
         else:
             if job.kind == _INDEX and logs_after_s is not None:
@@ -112,7 +112,7 @@ class JobWorker:
 
 
 def _find_quiet_s(memory: "Memory") -> float | None:
-    """After how long the daily logs of what was said now are due; None if never."""
+    """How long after a message its daily log is due; None if never."""
     settings = memory.settings
     has_model = settings.text("llm.name") != "none"
     if not (has_model and settings.flag("logs.enabled")):
@@ -144,7 +144,7 @@ class _Lease:
     def _renew(self) -> None:
         until = time.monotonic() + self._lease_s
         while not self._is_done.wait(self._lease_s / 3):
-            # If the store is away for a moment, it is tried again.
+            # If the store cannot be reached for a moment, this is tried again.
             with suppress(StoreProblem):
                 if not self._queue.renew(self._job, self._lease_s):
                     return

@@ -13,9 +13,9 @@ from backstory.system.fork_safety import reset_in_child
 
 logger = logging.getLogger(__name__)
 
-# An object that was just used is not due for a while; a second late is soon enough.
+# An object that was just used is not due for a while, and a second late is soon enough.
 _SHORTEST_WAIT_S = 1.0
-# Event.wait refuses very large numbers, such as the time-to-live of "never".
+# Event.wait refuses very large numbers, such as a time-to-live that means "never".
 _LONGEST_WAIT_S = 86_400.0
 
 

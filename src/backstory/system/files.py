@@ -38,7 +38,7 @@ def _identity(stat: os.stat_result) -> str:
 
 
 def signature_of(stat: os.stat_result) -> str:
-    """The same text as ``FoundFile.signature``."""
+    """The text that is ``FoundFile.signature``."""
     return file_signature(stat.st_size, stat.st_mtime_ns, _identity(stat))
 
 
@@ -76,13 +76,14 @@ def stat_entry(entry: os.DirEntry[str]) -> os.stat_result:
 
 
 def find_entries(root: Path, pattern: str) -> Iterator[os.DirEntry[str] | Problem]:
-    """The same as entries of their folders, which takes half as long."""
+    """Like ``find_files``, but as directory entries, which takes half as long."""
     try:
-        # Few of the folders that programs may write to are there, which is told by this
-        # in a third of the time.
+        # Few of the folders that programs may write to exist, and this tells in a third
+        # of the time.
         root.stat()
         real_root = root.resolve(strict=True)
-    # A root may come from a transcript: with a NUL in it, or a link to itself.
+    # A root may come from a transcript, so it may contain a NUL, or be a link to
+    # itself.
     except (OSError, ValueError, RuntimeError):
         return
     parts = pattern.split("/")
@@ -137,7 +138,7 @@ def _visit(
                     f"a symbolic link that leads out of {root}", path=entry.path
                 )
                 return
-            # Links between folders could be followed forever, or in very many orders.
+            # Links between folders could be followed forever, or along too many paths.
             if is_folder and (real, len(rest)) in entered:
                 return
             entered.add((real, len(rest)))
@@ -170,13 +171,14 @@ def shown_name(path: str | Path) -> str:
     try:
         return os.fsencode(path).decode(errors="backslashreplace")
     except UnicodeEncodeError:
-        # Half a character that stands for no byte.
+        # A surrogate that stands for no byte.
         return str(path).encode(errors="backslashreplace").decode()
 
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether ``path`` is ``folder`` or lies below it; both must be absolute."""
-    # As text: a search asks for hundreds, and listing all folders above is slow.
+    # Compared as text, because a search asks this hundreds of times, and listing all
+    # parents is slow.
     inner, outer = os.path.normcase(path), os.path.normcase(folder)
     return inner == outer or inner.startswith(f"{outer.rstrip(os.sep)}{os.sep}")
 
@@ -190,12 +192,12 @@ def open_file(path: Path) -> IO[bytes]:
     Opened in the usual way, a pipe blocks until somebody writes to it, and a device may
     have no end.
     """
-    # Before it is opened: opening alone can make a device do something.
+    # Checked before, because just opening a device can make it do something.
     _check_ordinary(path.stat())
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     try:
-        # The name may have come to mean something else in between.
+        # The name may stand for something else by now.
         _check_ordinary(os.fstat(descriptor))
         return os.fdopen(descriptor, "rb")
     except BaseException:
@@ -211,7 +213,7 @@ def _check_ordinary(found: os.stat_result) -> None:
 
 
 def stored_bytes(file: IO[bytes]) -> int:
-    """How much of a file is really there: a hole in it takes no room on the disk."""
+    """How much of a file is stored: holes in it take no room on the disk."""
     found = os.fstat(file.fileno())
     stored = getattr(found, "st_blocks", 0) * 512
     if stored >= found.st_size or not hasattr(os, "SEEK_HOLE"):
@@ -229,7 +231,7 @@ def stored_bytes(file: IO[bytes]) -> int:
 def read_small_file(path: Path, *, max_bytes: int) -> bytes:
     """All of a small file, which may be a link to another in its own folder.
 
-    Raises OSError, also for a larger file and for a link that leads elsewhere.
+    Raises OSError, including for a larger file and for a link that leads elsewhere.
     """
     real = Path(os.path.realpath(path))
     folder = Path(os.path.realpath(path.parent))
@@ -245,9 +247,9 @@ def read_small_file(path: Path, *, max_bytes: int) -> bytes:
 def prefix_hash(path: Path, length: int) -> str:
     """A hash of the first ``length`` bytes of a file, to tell growth from rewriting.
 
-    Of more than two megabytes only the first and the last are read: a rewritten file
-    differs there, since everything after a change moves. Empty when the file is
-    shorter than ``length``.
+    Of more than two megabytes, only the first and the last are read: a rewritten file
+    differs in one of them, because everything after a change moves. Empty if the file
+    is shorter than ``length``.
     """
     with open_file(path) as file:
         head = file.read(min(length, _WINDOW))
@@ -273,7 +275,7 @@ def make_private_folder(folder: Path) -> None:
 def make_private_folders(folder: Path) -> None:
     """Make a folder and those above it that are missing. Raises OSError.
 
-    ``Path.mkdir`` makes those above it open to whomever the umask lets in.
+    ``Path.mkdir`` would make those above it with the permissions of the umask.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -303,7 +305,7 @@ def storing(path: Path, *, is_named: bool = False) -> Iterator[None]:
 def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
     """Write a new file that is safely on disk when this returns, or no file at all.
 
-    Raises OSError, also when a file of that name exists.
+    Raises OSError, including if a file of that name exists.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o600)
@@ -321,16 +323,16 @@ def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
 def replace_file(
     path: Path, raw: bytes, *, instead_of: bytes | None, mode: int = 0o600
 ) -> None:
-    """Put ``raw`` in place of what a file holds, at once or not at all.
+    """Replace the content of a file with ``raw``, atomically.
 
-    ``instead_of`` is what was read from it, None if there was no file. Links to it and
-    its permissions stay; a new file gets ``mode``. Raises OSError, also for a file that
-    has changed since, or that its owner has made read-only.
+    ``instead_of`` is what was read from it; None if there was no file. Links to it and
+    its permissions stay; a new file gets ``mode``. Raises OSError, including for a file
+    that has changed since, or that its owner has made read-only.
     """
     real = Path(os.path.realpath(path))
     if instead_of is not None:
         mode = stat.S_IMODE(real.stat().st_mode)
-        # A rename would not mind, but whoever made it read-only meant it.
+        # A rename would succeed all the same, but whoever made it read-only meant it.
         os.close(os.open(real, os.O_WRONLY))
     made = real.with_name(f".{real.name}.{os.getpid()}.backstory")
     write_new(made, raw, mode=mode)
@@ -364,7 +366,7 @@ def swap(one: Path, other: Path) -> bool:
         function, given = "renamex_np", (*names, _SWAP)
     else:
         return False
-    # Few commands replace a file.
+    # Imported here because few commands replace a file.
     import ctypes
 
     library = ctypes.CDLL(None)
@@ -374,10 +376,10 @@ def swap(one: Path, other: Path) -> bool:
 def sync_disk(folder: Path) -> None:
     """Make sure that everything written to a folder's disk survives a power failure.
 
-    For many files, this takes much less time than one file after the other.
+    For many files, this takes much less time than syncing each.
     """
     if sys.platform == "linux":
-        # Few commands write many files.
+        # Imported here because few commands write many files.
         import ctypes
 
         descriptor = os.open(folder, os.O_RDONLY)

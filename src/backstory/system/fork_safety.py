@@ -1,4 +1,4 @@
-"""Make forks and exits safe: no thread is in the middle of something then.
+"""Make sure that no thread is in the middle of something at a fork or an exit.
 
 A child process inherits memory, but no threads: a lock that another thread held stays
 locked forever, in our code or deep in SQLite, and a half-made change stays half made.
@@ -7,7 +7,7 @@ it, and objects with locks get new ones in the child.
 
 When Python ends, it ends the threads that are still running. One that returns from a
 library written in C++ or Rust at that moment aborts the process. So an exit waits for
-them as well; no other thread gets in again.
+such threads as well, and lets no more in.
 """
 
 import atexit
@@ -16,9 +16,10 @@ import threading
 import weakref
 from contextlib import AbstractContextManager
 
-# A fork waits no longer than this for other threads; then the child may get stuck.
+# A fork waits no longer than this for other threads; after that, the child may get
+# stuck.
 _MAX_WAIT_S = 10.0
-# An exit waits up to twice this long; halfway, it stops the statements still running.
+# An exit waits up to twice this long; halfway, it interrupts statements that still run.
 _EXIT_WAIT_S = 2.0
 _is_exiting = False
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         def reset_after_fork(self) -> None: ...
 
     class Closable(Protocol):
-        """Something that opens again by itself when it is used after it was closed."""
+        """Something that reopens by itself when it is used after it was closed."""
 
         def interrupt_all(self) -> None:
             """Stop what all threads are doing with it."""
@@ -64,10 +65,12 @@ class _ForkLock:
         self._reset()
 
     def _reset(self) -> None:
-        # Reentrant: the garbage collector may run a ``__exit__`` of ours at any time.
+        # Reentrant, because the garbage collector may run an ``__exit__`` of ours at
+        # any time.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        # How often each thread holds the lock; the thread that forks, or 0.
+        # How many times each thread holds the lock; and the thread that is forking, or
+        # 0.
         self._depths: dict[int, int] = {}
         self._forking_thread = 0
 
@@ -127,12 +130,12 @@ def _before_fork() -> None:
 
 
 def is_exiting() -> bool:
-    """Whether Python is ending, so that nobody should wait for anything any more."""
+    """Whether Python is exiting, so that nothing should be waited for any more."""
     return _is_exiting
 
 
 def _before_exit() -> None:
-    """Have no thread in a library, and no connection open, when Python ends."""
+    """Have no thread in a library, and no connection open, when Python exits."""
     global _is_exiting
     _is_exiting = True
     if not _FORK_LOCK.acquire_for_fork(_EXIT_WAIT_S):
@@ -156,5 +159,5 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
         after_in_parent=_FORK_LOCK.release_after_fork,
         after_in_child=_after_fork_in_child,
     )
-# Runs after what a program registers later, which may still use a memory.
+# Exit handlers that a program registers later run earlier, and may still use a memory.
 atexit.register(_before_exit)

@@ -1,7 +1,7 @@
 """Where the memory and its configuration are, unless somebody says otherwise.
 
-On Linux, these are the places of platformdirs, which takes longer to import than a hook
-may take.
+On Linux, these are the same as those of platformdirs, which takes longer to import than
+a hook may take.
 """
 
 import os
@@ -22,7 +22,7 @@ def find_default_config() -> str:
     """The file ``config.toml`` in the user's configuration folder."""
     if sys.platform == "linux":
         return _in_folder("XDG_CONFIG_HOME", "~/.config", "backstory/config.toml")
-    # As above.
+    # Slow to import.
     import platformdirs
 
     folder = platformdirs.user_config_dir("backstory", appauthor=False)

@@ -1,7 +1,7 @@
 """Locks between the processes that use one home.
 
-Those of files are freed by the operating system when their process ends, however it
-ends. A home that several machines share has its locks where they all see them.
+The operating system frees file locks when their process ends, however it ends. A home
+that several machines share has its locks where all of them can see them.
 """
 
 import os
@@ -18,14 +18,14 @@ _RETRY_S = 0.02
 
 
 class Locks(Protocol):
-    """The locks of one home, by name. Who holds one loses it when its process ends."""
+    """The locks of one home, by name; released when the holder's process ends."""
 
     def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold a lock, waiting until it is free."""
         ...
 
     def try_locked(self, name: str) -> AbstractContextManager[bool]:
-        """Hold a lock if nobody else does; the value says whether."""
+        """Hold a lock if nobody else does; the value says whether it is held."""
         ...
 
 
@@ -50,7 +50,7 @@ class FileLocks:
 def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock at ``path``, waiting until it is free.
 
-    ``on_wait`` is called once if there is a wait. Raises ``StoreUnwritable`` when the
+    ``on_wait`` is called once if there is a wait. Raises ``StoreUnwritable`` if the
     file cannot be locked at all.
     """
     with _open_lock(path) as descriptor:
@@ -105,7 +105,7 @@ if sys.platform == "win32":
         return True
 
     def _unlock(descriptor: int) -> None:
-        """Closing the file is enough."""
+        """Do nothing: closing the file is enough."""
 
 else:
     import fcntl
@@ -115,7 +115,7 @@ else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Waiting would not help: the file system may not support locks, for example.
+        # Waiting would not help: for example, the file system may not support locks.
         except OSError as exc:
             raise StoreUnwritable(f"cannot be locked ({exc.strerror})") from exc
         return True

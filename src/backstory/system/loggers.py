@@ -1,4 +1,4 @@
-"""Loggers that import ``logging`` when something is logged: it takes 2 ms to import."""
+"""Loggers that import ``logging``, which takes 2 ms, only when something is logged."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,12 @@ class _LazyLogger:
         self._name = name
 
     def __getattr__(self, name: str) -> object:
-        # Most commands log nothing.
+        # Imported here because most commands log nothing.
         import logging
 
         return getattr(logging.getLogger(self._name), name)
 
 
 def lazy_logger(name: str) -> "Logger":
-    """The same as ``logging.getLogger``, but later; for what most commands import."""
+    """Like ``logging.getLogger``, but lazy; for modules that most commands import."""
     return _LazyLogger(name)  # type: ignore[return-value]

@@ -1,8 +1,8 @@
-"""Serve HTTP on this machine only: a port on loopback, and by which names it is asked.
+"""Serve HTTP on this machine only: on a loopback port, and under its own names.
 
 A web page elsewhere must not reach the memory through its reader's browser. So a
-request that names another host is refused (a name that was rebound to this machine),
-and so is one that a page of another site makes.
+request that names another host is refused, because that name may have been rebound to
+this machine, and so is one from a page of another site.
 """
 
 import signal
@@ -32,7 +32,7 @@ class OwnNames:
         return host.lower() in self._hosts
 
     def has_origin(self, origin: str) -> bool:
-        """Whether the value of an ``Origin`` header is that of a page of ours."""
+        """Whether the value of an ``Origin`` header is that of one of our pages."""
         scheme, _, host = origin.partition("://")
         return scheme.lower() == "http" and self.has_host(host)
 
@@ -42,8 +42,8 @@ def listen(port: int) -> socket.socket:
 
     Raises ``ConfigError`` if the port cannot be used.
     """
-    # With the protocol, so that asyncio knows it: only then does it send small answers
-    # at once, which otherwise wait for 40 ms.
+    # The protocol is given so that asyncio knows it, because only then does it send
+    # small answers at once; otherwise they wait for 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     # So that a server can be started again at once.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +64,7 @@ def port_of(listener: socket.socket) -> int:
 
 def serve_until_ended(app: "ASGIApp", listener: socket.socket) -> None:
     """Answer requests until the process is told to end."""
-    # Slow to import, and only servers need it.
+    # Imported here because it is slow, and only servers need it.
     import uvicorn
 
     config = uvicorn.Config(
@@ -73,8 +73,8 @@ def serve_until_ended(app: "ASGIApp", listener: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    # uvicorn takes signals, and raises them again when it has ended. What a shell has
-    # started in the background ignores Ctrl-C otherwise.
+    # uvicorn handles signals, and raises them again when it has ended. Without this, a
+    # program that a shell started in the background would ignore Ctrl-C.
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,6 +1,6 @@
-"""This machine: its platform, folders, environment and clock; where our own files are.
+"""This machine: its platform, folders, environment and clock, and where our files are.
 
-Only functions of this module read or change them. Everything else is given a
+Only functions of this module read or change these. Everything else is given a
 ``Machine``, so that the paths of another platform can be computed, and tested, on this
 one.
 """
@@ -41,7 +41,7 @@ def this_machine() -> Machine:
     try:
         folder = Path.cwd()
     except OSError:
-        folder = None  # it was deleted while we are in it
+        folder = None  # deleted while it is our current folder
     return Machine(sys.platform, Path.home(), dict(os.environ), folder)
 
 

@@ -4,7 +4,7 @@ import os
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process with this number, whoever's it is."""
+    """Whether there is a process with this number, whoever it belongs to."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""Write small files: others see all of one or none, also if this process is killed.
+"""Write small files atomically, even if this process is killed.
 
-For hooks, so nothing that is slow to import is imported here. What such a file says may
-be lost in a power cut.
+Hooks use this, so it imports nothing that is slow. A power cut may lose what was just
+written.
 """
 
 import _thread
@@ -27,8 +27,8 @@ def write_small_file(path: str, content: bytes) -> None:
 
 
 def delete_unfinished(path: str) -> None:
-    """Delete what is left of a small file whose writer was killed; nothing else."""
-    # Hooks do not need it.
+    """Delete the remains of a small file whose writer was killed; nothing else."""
+    # Imported here because hooks do not need it.
     from backstory.system.processes import is_running
 
     number = path.rpartition(".")[2]
@@ -37,7 +37,7 @@ def delete_unfinished(path: str) -> None:
 
 
 def _delete(path: str) -> None:
-    # contextlib takes longer to import than the file to be written.
+    # Not ``suppress``: importing contextlib takes longer than writing the file.
     try:
         os.unlink(path)
     except OSError:

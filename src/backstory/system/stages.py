@@ -1,4 +1,4 @@
-"""Tell a caller what long work is doing, without passing it through every function."""
+"""Tell a caller the stage of long work, without a parameter in every function."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ def enter_stage(stage: str) -> None:
 
 @contextmanager
 def told_stages(tell: Callable[[str], None]) -> Iterator[None]:
-    """Have ``tell`` called with each stage of what is done here, in this thread."""
+    """Have ``tell`` called with each stage that this thread enters in the block."""
     token = _tell.set(tell)
     try:
         yield

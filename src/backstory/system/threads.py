@@ -1,7 +1,7 @@
 """Threads that take little memory, and that Python does not wait for when it exits.
 
 The threads of ``concurrent.futures`` are joined at exit, so one that waits for a server
-would keep a program running that already has its answer.
+would keep a program from exiting that already has its answer.
 """
 
 import queue
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# Tells whoever waits what a task came to.
+# Passes the outcome of a task to whoever waits for it.
 _Tell = Callable[[], None]
 _Task = Callable[[], _Tell]
 _Inbox = queue.SimpleQueue[_Task | None]
 
-# How long a thread that is not the last one waits for a task.
+# How long a thread waits for a task before it ends, unless it is the last one.
 _IDLE_S = 30.0
 
 # An option of glibc's mallopt, and its value.
 _M_ARENA_MAX = -8
 _HEAPS = 2
-# Once heaps are shared.
+# Set once heaps are shared.
 _c_library: "ctypes.CDLL | None" = None
 
 
 class Future(Generic[Result]):
-    """What a task comes to, once it is done.
+    """The outcome of a task, once it is done.
 
-    That of ``concurrent.futures`` takes 3 ms to import, with all that it needs.
+    The one of ``concurrent.futures`` takes 3 ms to import, with all that it needs.
     """
 
     _result: Result
@@ -45,7 +45,7 @@ class Future(Generic[Result]):
     def __init__(self) -> None:
         self._error: BaseException | None = None
         self._is_done = False
-        # Held until then.
+        # Held until the task is done.
         self._doing = threading.Lock()
         self._doing.acquire()
 
@@ -65,11 +65,11 @@ class Future(Generic[Result]):
         self._doing.release()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until the task is done, but only so long."""
+        """Wait until the task is done, or the time is up."""
         if self._is_done:
             return
         if self._doing.acquire(timeout=-1 if timeout_s is None else timeout_s):
-            # For whoever else waits.
+            # Passed on to whoever else waits.
             self._doing.release()
 
     def result(self) -> Result:
@@ -81,7 +81,7 @@ class Future(Generic[Result]):
 
 
 def wait_for_all(futures: Iterable[Future[Result]], timeout_s: float) -> None:
-    """Wait until all are done, but only so long."""
+    """Wait until all are done, or the time is up."""
     until = time.monotonic() + timeout_s
     for future in futures:
         future.wait(max(0.0, until - time.monotonic()))
@@ -91,8 +91,8 @@ class DaemonThreadPool:
     """Up to ``max_threads`` daemon threads, started when all others are busy.
 
     A task goes to the thread that was busy last, so tasks that never overlap all run in
-    the same one; others end after some time without a task, with what they have open. A
-    task that is submitted after the shutdown gets a thread of its own.
+    the same one; others end after some time without a task, and close what they have
+    open. A task that is submitted after the shutdown gets a thread of its own.
     """
 
     def __init__(self, max_threads: int, name: str, *, idle_s: float = _IDLE_S) -> None:
@@ -102,7 +102,8 @@ class DaemonThreadPool:
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
         self._started = 0
-        # Where threads without a task wait for one; who was busy last comes last.
+        # Where threads without a task wait for one; the one that was busy last comes
+        # last.
         self._idle: list[_Inbox] = []
         # Tasks for which there was no thread.
         self._waiting: deque[_Task] = deque()
@@ -140,10 +141,10 @@ class DaemonThreadPool:
         inbox: _Inbox = queue.SimpleQueue()
         while task is not None:
             tell = task()
-            # Idle before anybody hears of it and submits the next task.
+            # Become idle before anybody learns the outcome and submits the next task.
             self._be_ready(inbox)
             tell()
-            # What it has found must not be kept until the next task.
+            # The outcome must not be kept in memory until the next task.
             del tell, task
             task = self._wait(inbox)
         with self._lock:
@@ -185,26 +186,26 @@ class DaemonThreadPool:
 def share_heaps() -> None:
     """Have all threads of this process share two heaps, where the system allows it.
 
-    On Linux, every thread gets a heap of its own, which keeps what the thread needed
-    at most, so a process with many threads takes more than it uses.
+    On Linux, every thread gets a heap of its own, which never shrinks, so a process
+    with many threads takes more memory than it uses.
     """
     if sys.platform != "linux":
         return
-    # Only programs that run for long need it.
+    # Imported here because only programs that run for long need it.
     import ctypes
 
     global _c_library
-    # Not every C library has it.
+    # Not every C library has this function.
     with suppress(OSError, AttributeError):
         _c_library = ctypes.CDLL(None)
         _c_library.mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def return_free_memory() -> None:
-    """Give the system back what lies unused in shared heaps; without them, nothing.
+    """Give unused memory in shared heaps back to the system, if heaps are shared.
 
-    The C library keeps it, except at the end of a heap, and what a search needed for a
-    moment lies anywhere.
+    By itself, the C library returns only the end of a heap, and what a search used for
+    a moment can be anywhere.
     """
     if _c_library is not None:
         with suppress(AttributeError):

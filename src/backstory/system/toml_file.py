@@ -1,6 +1,6 @@
 """Read a TOML file that a person wrote, and change single values in it.
 
-A value that is read comes with its line; a change keeps comments, order and line ends.
+Values are read with their line numbers; a change keeps comments, order and line ends.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -17,7 +17,7 @@ _HEADER = lazy_pattern(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?\Z")
 _KEY = lazy_pattern(r"([\w.\-\"'\s]++)=")
 _QUOTES_AND_SPACES = lazy_pattern(r"[\"'\s]")
 _BARE_NEWLINE = lazy_pattern(r"(?<!\r)\n")
-# Python computes no longer numbers from decimal digits.
+# Python refuses to parse decimal numbers longer than this.
 _LONG_NUMBER = lazy_pattern(r"[0-9_]{4301,}")
 
 
@@ -36,14 +36,14 @@ def read_toml(path: Path) -> list[TomlValue]:
 
 
 def parse_text_list(text: str) -> list[str] | None:
-    """Texts that commas separate, or a list of them as TOML writes it.
+    """Parse texts that are separated by commas, or a TOML list of them.
 
-    None for what begins like such a list and is none: taken for the name of a folder,
-    it would exclude nothing.
+    None for a text that begins like such a list but is not one: if it were taken for
+    the name of a folder, it would exclude nothing.
     """
     if not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
-    # Slow to import, and most runs need no TOML.
+    # Imported here because it is slow, and most runs need no TOML.
     import tomllib
 
     try:
@@ -56,9 +56,9 @@ def parse_text_list(text: str) -> list[str] | None:
 
 
 def set_toml_value(path: Path, name: str, value: object) -> None:
-    """Set the value of that full name, and make the file if there is none.
+    """Set the value of that full name; creates the file if there is none.
 
-    Raises ``ConfigError``, also for a file in which nothing can be set safely.
+    Raises ``ConfigError``, including for a file in which nothing can be set safely.
     """
 
     def change(table: MutableMapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ def unset_toml_value(path: Path, name: str) -> bool:
 def _change(
     path: Path, change: Callable[[MutableMapping[str, Any]], None], by_hand: str
 ) -> None:
-    # Slow to import, and few commands change a setting.
+    # Imported here because it is slow, and few commands change a setting.
     import tomllib
 
     # Slow to import, too.
@@ -104,7 +104,8 @@ def _change(
         change(document)
         made = tomlkit.dumps(document)
         is_right = tomllib.loads(made) == expected
-    # What stands where a table is needed, and what the library does not expect.
+    # Raised for a value where a table is needed, and for whatever the library does not
+    # expect.
     except (TypeError, AttributeError, ValueError, tomlkit.exceptions.TOMLKitError):
         is_right = False
     if not is_right:
@@ -143,7 +144,7 @@ def _decode(path: Path, raw: bytes) -> str:
 
 
 def _parse(path: Path, text: str) -> list[TomlValue]:
-    # Slow to import, and most runs have no file.
+    # Imported here because it is slow, and most runs have no file.
     import tomllib
 
     try:

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 logger = lazy_logger(__name__)
 
 _LOCK = "worker.lock"
-# Exists while somebody waits for a worker to look for work.
+# This file exists while somebody waits for a worker to look for work.
 _WANTED = "worker-wanted"
-# The settings that decide which vectors are made; the others do not change them.
-# This one may have a password in it, and others can see the arguments of a process.
+# This setting may contain a password, and others can see the arguments of a process, so
+# it is passed in a variable.
 _PRIVATE_SETTING = "store.url"
 _PRIVATE_VARIABLE = "BACKSTORY_STORE_URL"
+# The settings that decide which vectors are made; the others do not change them.
 _VECTOR_SETTINGS = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
 # The workers started for each home. They are kept and polled, so that a long-lived
-# program leaves no zombies: whenever it asks for one, and servers every few seconds.
+# program leaves no zombies: whenever it asks for a worker, and in servers every few
+# seconds.
 _started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 
 
@@ -43,21 +45,22 @@ _started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
     """Have a worker look for work, with the settings given on the command line.
 
-    One is started unless one is running, which then looks again. If the settings choose
-    an embedder, the worker makes no vectors: the choice for one run must not replace
-    the vectors that all others search with.
+    A worker is started, unless one is running; that one then looks again. If the
+    settings choose an embedder, the worker makes no vectors: the choice for one run
+    must not replace the vectors that all others search with.
     """
     _started.setdefault(home, [])
     reap_workers()
     try:
-        # First, so that a worker that is about to end sees it, or the lock is free.
+        # First of all, so that a worker that is about to end sees it, or else the lock
+        # is free.
         (home / _WANTED).touch(mode=0o600)
         # A child forked in the meantime would keep the lock.
         with block_forks(), try_locked(home / _LOCK, is_handed_on=True) as lock:
             if lock is not None:
                 _start(home, settings, lock)
     except (OSError, StoreUnwritable) as exc:
-        # The next search tries again. In a home that is read-only, nobody can.
+        # The next search tries again. In a read-only home, that always fails.
         logger.info("the worker could not be started: %s", exc)
 
 
@@ -65,7 +68,8 @@ def reap_workers() -> None:
     """Forget the workers that have ended, which stay zombies until then."""
     for workers in list(_started.values()):
         for ended in [each for each in workers if each.poll() is not None]:
-            # Another thread may have been faster; none may lose what a third adds.
+            # Another thread may have removed it first. Removed one by one, so that none
+            # is lost that another thread adds meanwhile.
             with suppress(ValueError):
                 workers.remove(ended)
 
@@ -83,12 +87,12 @@ def _start(home: Path, settings: Sequence[str], lock: int) -> None:
             private[_PRIVATE_VARIABLE] = value
             passed_on.remove(each)
     flags = [word for setting in passed_on for word in ("--set", setting)]
-    # -P: the current folder may hold anybody's code.
+    # -P, because the current folder may hold anybody's code.
     python = [sys.executable, "-P", "-m", "backstory"]
     command = [*python, "--home", str(home), *flags, "work"]
     # Windows cannot hand a lock to another process; there, the worker takes it.
     is_handed_on = sys.platform != "win32"
-    # Slow to import, and few commands start a worker.
+    # Imported here because it is slow, and few commands start a worker.
     import subprocess
 
     _started[home].append(
@@ -116,8 +120,8 @@ def run_as_worker(
     """
     wanted = home / _WANTED
     is_first = True
-    # Looked at again without the lock: whoever asked just before it was free has not
-    # started a worker.
+    # Checked again without the lock, because whoever asked just before it was free has
+    # not started a worker.
     while is_first or wanted.exists():
         with _locked(home, lock if is_first else None) as is_held:
             if not is_held:

@@ -1,4 +1,4 @@
-"""Compress and unpack with zstd, which Python itself has from version 3.14 on."""
+"""Compress and unpack with zstd, which is part of Python from version 3.14 on."""
 
 import io
 import sys
@@ -22,7 +22,7 @@ def compress(data: bytes) -> bytes:
 def decompress(
     packed: bytes, max_bytes: int, *, max_window_bytes: int = MAX_WINDOW_BYTES
 ) -> bytes:
-    """What is packed, or the first ``max_bytes`` of it.
+    """Unpack data, or the first ``max_bytes`` of it.
 
     Raises ``ZstdError`` if it is damaged or was cut off, or if unpacking it takes more
     memory than ``max_window_bytes``.
@@ -35,9 +35,9 @@ def decompress(
 
 
 class Unpacked(io.RawIOBase):
-    """What is packed in a file; if that was cut off, all that can be read of it.
+    """The unpacked content of a file; of one that was cut off, all that can be read.
 
-    Reading raises ``ZstdError`` if it is damaged, or takes too much memory.
+    Reading raises ``ZstdError`` if it is damaged or takes too much memory.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -49,7 +49,8 @@ class Unpacked(io.RawIOBase):
     # Any: io's own type for what bytes can be read into is not public.
     def readinto(self, buffer: Any) -> int:
         try:
-            # No more than there is at once, or damage would take what is before it.
+            # Reads no more than is there at once, or damage would hide what comes
+            # before it.
             return self._file.readinto1(buffer)
         except EOFError:
             return 0

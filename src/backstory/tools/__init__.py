@@ -47,12 +47,12 @@ TOOLS: tuple[ToolRow[Asker], ...] = (
     SAVE_MEMORY,
     UPDATE_MEMORY,
 )
-# These work on the run in progress only.
+# These only work on the run in progress.
 RUN_TOOLS: tuple[ToolRow["RunHistory"], ...] = (
     SEARCH_CONVERSATION_HISTORY,
     GET_CONVERSATION_ITEM,
 )
-# Any: they work on different things.
+# Any: the tools work on different things.
 ALL_TOOLS: tuple[ToolRow[Any], ...] = (*TOOLS, *RUN_TOOLS)
 
 
@@ -66,7 +66,8 @@ def bind_tools(
     """The tools of a memory that its settings allow, and those of ``run`` if given.
 
     ``session`` is the one that calls them: its current turn is not found. ``answers``
-    and the run learn what they answer, so that it does not become history again.
+    and the run are told what the tools answer, so that it does not become history
+    again.
     """
     if run is not None and not isinstance(getattr(run, "answers", None), OwnAnswers):
         raise BadQuery(f"run is {show_value(run)}, not a run")

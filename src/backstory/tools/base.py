@@ -105,7 +105,7 @@ class Asker(FrozenStruct):
 
     @property
     def origin(self) -> FactOrigin:
-        """Where a fact comes from that the agent saves."""
+        """The origin of a fact that the agent saves."""
         return self.memory.origin_of(self.session)
 
 
@@ -135,7 +135,7 @@ class ToolRow(FrozenStruct, Generic[Subject]):
 class Tool:
     """A tool of one memory or run, for an agent to call from any thread.
 
-    ``on_answer`` is told what the tool answers, so that it is known again.
+    ``on_answer`` is called with what the tool answers, so that it is recognized later.
     """
 
     def __init__(
@@ -205,7 +205,8 @@ class Tool:
 
     async def acall(self, arguments: Arguments | str | None = None) -> ToolResult:
         """Call the tool in a thread, for programs that must not block."""
-        # A program that awaits has loaded it already; others do not need it.
+        # Imported here: a program that awaits has loaded it already; others do not need
+        # it.
         import asyncio
 
         return await asyncio.to_thread(self.call, arguments)
@@ -361,7 +362,7 @@ def say_unknown(exc: BackstoryError, hint: str) -> str:
 
 
 def say_value(value: object) -> str:
-    """A value as it is quoted in an answer."""
+    """A value, as quoted in an answer."""
     if isinstance(value, bool):
         return str(value).lower()
     words = str(value) if isinstance(value, str | BackstoryError) else show_value(value)

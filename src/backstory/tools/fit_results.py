@@ -1,4 +1,4 @@
-"""Leave out the end of what a search found if all of it is too much for a model."""
+"""Leave out the last results of a search if all of them are too much for a model."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from backstory.values.structs import replace
 def fit_results(
     asker: Asker, count: int, answer: Callable[[int, tuple[str, ...]], ToolResult]
 ) -> ToolResult:
-    """The answer with as many of its results as may be.
+    """The answer with as many results as fit.
 
-    ``answer`` makes it with that many results and these notices besides its own. If
-    not even the first fits, its end is cut off. The limit is far above what a search
-    for ordinary text can return. It is for counters and scripts in which a character is
-    several tokens.
+    ``answer`` makes an answer with that many results, and with these notices in
+    addition to its own. If not even the first result fits, its end is cut off. The
+    limit is far above what a search for ordinary text can return: it matters for token
+    counters and scripts in which one character is several tokens.
     """
     whole = answer(count, ())
     memory = asker.memory
@@ -34,7 +34,7 @@ def fit_results(
     def tokens(shown: int) -> int:
         return memory.count_tokens(fewer(shown).text)
 
-    # How many of 1, 2, 3, ... results fit is how many results fit.
+    # The number of counts 1, 2, 3, ... that fit is also the largest count that fits.
     fitting = bisect_right(range(1, count), max_tokens, key=tokens)
     if fitting:
         return fewer(fitting)

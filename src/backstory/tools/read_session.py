@@ -48,7 +48,8 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     try:
         session = memory.session(name, folder=asker.folder)
     except UnknownName as exc:
-        # Which of several it may be is the best hint; else, where ids come from.
+        # If the id is ambiguous, the choices are the best hint; otherwise, where ids
+        # come from.
         is_ambiguous = exc.hint.startswith("say which")
         hint = exc.hint if is_ambiguous else _WHERE_IDS_ARE
         return ToolResult(say_unknown(exc, hint), error=NOT_FOUND)

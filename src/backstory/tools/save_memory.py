@@ -68,7 +68,7 @@ def _read_facts(content: str) -> list[Fact]:
         for fact in facts:
             check_fact(fact.text)
     except BadQuery as exc:
-        # It has characters, but no visible ones.
+        # The text has characters, but no visible ones.
         raise BadArgument(EMPTY.format(name="content")) from exc
     return facts
 

@@ -29,7 +29,7 @@ from backstory.values.structs import replace
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
-# The only format that the tool is described to take; a query may say "last week".
+# The only format that the tool's description names; a query may say "last week".
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -46,7 +46,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
             return _find_episodes(asker, query, scope, where, limit)
         return _search(asker, query, scope, where, limit)
     except UnknownName as exc:
-        # A project or a host that nothing is known of.
+        # An unknown project or host.
         raise BadArgument(say_unknown(exc, exc.hint)) from exc
 
 
@@ -97,7 +97,7 @@ def _find_episodes(
 
 
 class _Filters(TypedDict):
-    """Where to search, as both kinds of search take it."""
+    """Where to search, as arguments of both kinds of search."""
 
     date_from: date | None
     date_to: date | None

@@ -1,4 +1,4 @@
-"""Who may see the page: only browsers of the person who started it.
+"""Access to the page: only for browsers of the person who started it.
 
 The link that is opened carries a random token, which works once: it is exchanged for a
 cookie, by a redirect that drops it from the address. Cookies know no ports, so the
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from backstory.web.site import Site
 
-# It needs no access: error pages use it too, and it has nothing of the memory.
+# Served without a cookie: error pages use it too, and it has nothing from the memory.
 STATIC = "/static/"
 TOKEN = "token"
 READING = frozenset({"GET", "HEAD"})
-# Nothing may run or load that is not a file of ours; nothing may be sent elsewhere.
+# Nothing may run or load but our own files; nothing may be sent elsewhere.
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -48,14 +48,14 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# The address of a file of ours changes with its content, so browsers may keep it.
+# The address of each of our files changes with its content, so browsers may keep it.
 _KEPT = "private, max-age=31536000, immutable"
-# Makes the answer that says why a request is refused, from a status code.
+# Makes the response that says why a request is refused, from a status code.
 Refuse = Callable[[int, "Scope"], Response]
 
 
 class Guard:
-    """Lets only requests in that may be, and adds headers to every answer."""
+    """Lets only permitted requests in, and adds headers to every answer."""
 
     def __init__(self, app: "Site", *, port: int, refuse: Refuse) -> None:
         self._app = app
@@ -80,10 +80,10 @@ class Guard:
         elif scope["type"] == "http":
             answer = self._check(scope) or self._app
             await answer(scope, receive, with_headers(send, scope["path"]))
-        # There are no web sockets: such a request is closed without an answer.
+        # Web sockets are not supported: such a request is closed without an answer.
 
     def _check(self, scope: "Scope") -> Response | None:
-        """What to answer instead of the page; None if the request may be."""
+        """What to answer instead of the page; None if the request is permitted."""
         headers = Headers(scope=scope)
         if not self._own.has_host(headers.get("host", "")):
             return self._refuse(421, scope)
@@ -102,7 +102,7 @@ class Guard:
         return kept is not None and _is_same(kept, self._cookie)
 
     def _takes(self, given: str) -> bool:
-        """Whether it is the token, which no longer works then."""
+        """Whether this is the token, which stops working then."""
         if self._token is None or not _is_same(given, self._token):
             return False
         self._token = None
@@ -119,11 +119,11 @@ class Guard:
 def is_from_own_page(
     method: str, headers: Headers, has_origin: Callable[[str], bool]
 ) -> bool:
-    """Whether no page of another site makes a request.
+    """Whether a request does not come from a page of another site.
 
-    One that changes something must come from a page of ours, of which ``has_origin``
-    knows the origin. A form of ours has none, because we send no referrer; browsers
-    then say where it comes from in a header that no page can set.
+    One that changes something must come from one of our own pages, whose origin
+    ``has_origin`` recognizes. Our forms have no origin, because we send no referrer;
+    browsers then say where they come from in a header that no page can set.
     """
     origin = headers.get("origin", "")
     sent_by = headers.get("sec-fetch-site", "")
@@ -138,7 +138,7 @@ def find_cookie(headers: Headers, wanted: str) -> str | None:
     """The value of a cookie."""
     found: SimpleCookie = SimpleCookie()
     for each in headers.getlist("cookie"):
-        # One odd cookie of another program must not hide ours.
+        # A malformed cookie of another program must not hide ours.
         for pair in each.split(";"):
             name, _, value = pair.strip().partition("=")
             if name == wanted:
@@ -152,7 +152,7 @@ def _is_same(given: str, expected: str) -> bool:
 
 
 def with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None]]":
-    async def sendwith_headers(message: "Message") -> None:
+    async def send_with_headers(message: "Message") -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers.update(_HEADERS)
@@ -160,4 +160,4 @@ def with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None
                 headers["Cache-Control"] = _KEPT
         await send(message)
 
-    return sendwith_headers
+    return send_with_headers

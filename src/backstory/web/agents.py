@@ -1,7 +1,7 @@
 """The pages that connect agent programs: what would change, and what was changed.
 
-Nothing is changed, and no agent program is run, before a person has seen the preview
-and said so.
+Nothing is changed, and no agent program is run, before a person has seen and confirmed
+the preview.
 """
 
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 PAGE = "/agents"
 INSTALL = "install"
 UNINSTALL = "uninstall"
-# What the commands say of a program whose files stay as they are.
+# What the commands say about a program whose files stay as they are.
 _UNCHANGED = {INSTALL: "already installed", UNINSTALL: "not installed"}
 _NOT_HERE = Finding(Mark.NOTE, "", "not on this machine")
 
 
 class Agent(FrozenStruct):
-    """An agent program, and what the doctor says of it."""
+    """An agent program, and what the doctor says about it."""
 
     row: HostRow
     finding: Finding
@@ -81,7 +81,7 @@ class Agents:
         return sorted(found, key=lambda each: not each.is_here)
 
     def change(self, name: str, do: str, *, is_dry_run: bool) -> HostReport:
-        """Connect or disconnect a program, or tell what that would change."""
+        """Connect or disconnect a program, or report what that would change."""
         if do not in _UNCHANGED:
             raise BadQuery(f"'{do:.100}' is neither install nor uninstall")
         setup, row = self._set_up(is_dry_run=is_dry_run), get_host_row(name)
@@ -97,7 +97,7 @@ class Agents:
         )
 
     def work(self, name: str, do: str, on_count: "OnCount") -> Iterator[str]:
-        """Do it, as the command does; the lines that it prints."""
+        """Do it as the command does; yields the lines that it prints."""
         report = self.change(name, do, is_dry_run=False)
         yield from self.render(report, do, is_dry_run=False)
         if report.error is not None:
@@ -128,7 +128,7 @@ def agent_object(agent: Agent) -> dict[str, object]:
 
 
 def change_object(report: HostReport, *, is_dry_run: bool) -> dict[str, object]:
-    """What was changed as JSON. Raises what prevented it."""
+    """What was changed, as JSON. Raises the error that prevented it."""
     if report.error is not None:
         raise report.error
     return host_object(report, is_dry_run=is_dry_run)
@@ -177,6 +177,6 @@ class AgentsPage:
             lambda on_count: self._agents.work(row.name, do, on_count),
             page=PAGE,
         )
-        # If something else is being done, the preview says so.
+        # If another job is running, the preview says so.
         place = f"{PAGE}#job" if is_started else f"{PAGE}/{row.name}?do={do}"
         return RedirectResponse(place, status_code=303)

@@ -1,7 +1,7 @@
 """OPERATIONS: the page's JSON API, one row for each thing a program can ask for.
 
-The answers are those of the commands with ``--json``, and the words are theirs as well.
-``openapi`` describes the table to programs, and the docs describe it to people.
+The answers are those of the commands with ``--json``, with the same words. ``openapi``
+describes the table to programs, and the docs describe it to people.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -93,7 +93,7 @@ Part = TypeVar("Part")
 
 
 class Parameter(FrozenStruct):
-    """What can be said about a request: in its address, or in its body."""
+    """A parameter of a request, in its address or in its body."""
 
     name: str
     summary: str
@@ -102,7 +102,7 @@ class Parameter(FrozenStruct):
 
 
 class Arguments(FrozenStruct):
-    """What a request says: by the names of the operation's parameters."""
+    """The arguments of a request, by the names of the operation's parameters."""
 
     given: Mapping[str, object]
 
@@ -139,7 +139,7 @@ class Served(FrozenStruct):
 
 
 class Operation(FrozenStruct):
-    """One row: what is asked at which address, and what answers it."""
+    """One row: a method and an address, and the function that answers."""
 
     method: str
     path: str
@@ -149,11 +149,11 @@ class Operation(FrozenStruct):
     answer: Callable[[Served, Arguments], object]
     parameters: tuple[Parameter, ...] = ()
     body: tuple[Parameter, ...] = ()
-    # Whether it is about the machine that serves the page.
+    # Whether the operation is about the machine that serves the page.
     is_local: bool = False
 
     def is_offered(self, offers: Offers) -> bool:
-        """Whether the operation is there for whoever is offered this."""
+        """Whether the operation is available on a page that offers this."""
         if self.is_local and not offers.is_local:
             return False
         return offers.may_change or self.method == "GET"
@@ -210,7 +210,7 @@ def _find_resumes(served: Served, sessions: Collection[Session]) -> dict[int, st
 
 
 def _name_of(path: str | None) -> str | None:
-    """The name of a file: where the server keeps it is of no use elsewhere."""
+    """The name of a file, because its path on the server is of no use elsewhere."""
     return None if path is None else Path(path).name
 
 
@@ -261,7 +261,7 @@ def _show_context(served: Served, given: Arguments) -> object:
 
 
 def _local(part: Part | None) -> Part:
-    """A part that only a page on this machine has; only its operations ask for it."""
+    """A part that only a page on this machine has, for its operations."""
     assert part is not None
     return part
 
@@ -370,7 +370,7 @@ _NAMED = (
     Parameter("after", "All that was said after this day.", _DAY),
     Parameter("fact", "A fact of MEMORY.md: words that only it has."),
     Parameter("with_notes", "Also what the notes say about it.", _FLAG),
-    Parameter("dry_run", "Only tell what would be deleted; the default.", _FLAG),
+    Parameter("dry_run", "Only report what would be deleted; the default.", _FLAG),
 )
 
 OPERATIONS = (
@@ -526,7 +526,7 @@ OPERATIONS = (
         "POST",
         "/forget",
         "forget",
-        "Delete conversations or a fact for good, or tell what would be deleted.",
+        "Delete conversations or a fact for good, or report what would be deleted.",
         FORGET_SCHEMA,
         _forget,
         body=_NAMED,
@@ -535,7 +535,7 @@ OPERATIONS = (
         "GET",
         "/forgettings",
         "listForgettings",
-        "What was forgotten so far: numbers, and no content.",
+        "What was forgotten so far: numbers only, no content.",
         FORGETTINGS_SCHEMA,
         _list_forgettings,
     ),
@@ -560,12 +560,12 @@ OPERATIONS = (
         "POST",
         "/agents/{host}",
         "changeAgent",
-        "Connect or disconnect an agent program, or tell what would change.",
+        "Connect or disconnect an agent program, or report what would change.",
         AGENT_CHANGES_SCHEMA,
         _change_agent,
         body=(
             Parameter("do", "install or uninstall.", is_required=True),
-            Parameter("dry_run", "Only tell what would change; the default.", _FLAG),
+            Parameter("dry_run", "Only report what would change; the default.", _FLAG),
         ),
         is_local=True,
     ),
@@ -582,7 +582,7 @@ OPERATIONS = (
         "POST",
         "/job/stop",
         "stopJob",
-        "Stop the work in progress.",
+        "Stop the job that is running.",
         JOB_SCHEMA,
         _stop,
         is_local=True,
@@ -591,8 +591,8 @@ OPERATIONS = (
         "POST",
         "/job/{work}",
         "startJob",
-        "Start work (read, rebuild, check, check-deep, repair, salvage, logs, curate), "
-        "unless other work is in progress.",
+        "Start work (read, rebuild, check, check-deep, repair, salvage, logs, "
+        "curate), unless another job is running.",
         JOB_SCHEMA,
         _start,
         is_local=True,
@@ -601,7 +601,7 @@ OPERATIONS = (
         "GET",
         "/job",
         "showJob",
-        "The work in progress, or the last that was done.",
+        "The job that is running, or the last one.",
         JOB_SCHEMA,
         _show_job,
         is_local=True,
@@ -613,7 +613,7 @@ OPERATIONS = (
 
 
 def build_route(operation: Operation, served: Served) -> Route:
-    """What answers the requests for an operation."""
+    """The route that answers requests for an operation."""
 
     async def answer(request: "Request") -> Response:
         try:
@@ -656,7 +656,7 @@ def parse_body(raw: bytes, expected: tuple[Parameter, ...]) -> dict[str, object]
 
 
 def is_about_request(exc: BackstoryError) -> bool:
-    """Whether an error is about what was asked for; others may name files of ours."""
+    """Whether an error is about the request; other errors may name our files."""
     return isinstance(exc, tuple(_STATUSES))
 
 
@@ -668,7 +668,7 @@ def render_error(exc: BackstoryError) -> Response:
 
 
 def render_refusal(status: int, message: str, hint: str) -> Response:
-    """The same for a request that reaches no operation."""
+    """The answer to a request that reaches no operation, as JSON."""
     return _to_response(error_object("Refused", message, hint), status)
 
 

@@ -54,12 +54,12 @@ _REFUSALS = {
     404: ("There is nothing at this address", "Try searching for it."),
     405: ("This address does not take such requests", "Go back and try again."),
     413: ("This is too much text", "Save it in several parts."),
-    421: ("This is not the name of this page", _LINK),
+    421: ("The page is not served under this name", _LINK),
 }
 
 
 class NoUpkeep:
-    """Nothing runs beside the memory: whoever opened it takes care of it."""
+    """Does nothing: whoever opened the memory takes care of it."""
 
     def close(self) -> None:
         pass
@@ -77,7 +77,7 @@ def build_app(
 ) -> Guard:
     """The application that answers a browser's requests for a memory.
 
-    ``reopen`` opens the same memory with its settings as they are then.
+    ``reopen`` opens the same memory again, with the settings of that moment.
     """
     templates = Templates(user_home=machine.home)
     errors = ErrorPages(templates)
@@ -108,7 +108,7 @@ def iter_routes(
     jobs: Jobs,
     on_changed: Callable[[], None],
 ) -> Iterator[BaseRoute]:
-    """Which page answers which address; ``on_changed`` follows changed settings."""
+    """Which page answers which address; ``on_changed`` follows a changed setting."""
     search = SearchPage(memory, templates, jobs)
     yield Route("/", search.show)
     sessions = SessionsPage(memory, templates)
@@ -167,8 +167,8 @@ def iter_routes(
 def iter_shared_routes(
     memory: "Memory", templates: Templates, offers: Offers
 ) -> Iterator[BaseRoute]:
-    """The same for somebody elsewhere: what is not about the machine that serves it."""
-    # Nothing that takes long can be started.
+    """The routes for people elsewhere: those that are not about the serving machine."""
+    # No job can be started there.
     jobs = Jobs()
     yield Route("/", SearchPage(memory, templates, jobs, offers).show)
     yield Route("/sessions", SessionsPage(memory, templates).show)
@@ -197,7 +197,7 @@ def _start_nothing(name: str) -> None:
 
 
 class ErrorPages:
-    """A page for each way in which a request can fail; for programs, an object."""
+    """A page for each way in which a request can fail; for programs, a JSON object."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class ErrorPages:
 
     @property
     def by_kind(self) -> "dict[type[Exception], ExceptionHandler]":
-        """What answers each kind of error."""
+        """The handler of each kind of error."""
         return {
             HTTPException: self.show_refused,
             BackstoryError: self.show_known,
@@ -239,7 +239,7 @@ class ErrorPages:
     def explain(
         self, status: int, message: str, hint: str, scope: "Scope"
     ) -> "Response":
-        """A page for a browser that asked for one; an object for anybody else."""
+        """A page for a browser that asked for one; a JSON object for anything else."""
         if not asks_for_page(scope):
             return render_refusal(status, message, hint)
         values = {"status": status, "message": message, "hint": hint}

@@ -38,7 +38,7 @@ _LEFT_OUT = ("web",)
 
 
 class CommandHelp(FrozenStruct):
-    """A command as its own help describes it; ``line`` is what one types."""
+    """A command as its own help describes it; ``line`` is what a person types."""
 
     name: str
     line: str
@@ -46,7 +46,7 @@ class CommandHelp(FrozenStruct):
     text: str
 
 
-# They are read when somebody asks for them: that takes a while.
+# They are only listed on request, because that takes a while.
 ListCommands = Callable[[], Sequence[CommandHelp]]
 
 

@@ -1,4 +1,4 @@
-"""The page of one conversation: a window of its messages, and more as one scrolls."""
+"""The page of one conversation: a window of messages, and more on scrolling."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 # How many messages are loaded at once.
 _WINDOW = 60
-# How much of a message or a tool's answer is shown before one asks for all of it.
+# How much of a message or a tool's answer is shown at first.
 _MAX_CHARS = 40_000
 _MAX_TOOL_CHARS = 8_000
-# How much Markdown and code is rendered for one window; the rest is shown as it is.
+# How much Markdown and code is rendered for one window; the rest is shown unrendered.
 _MAX_PROSE_CHARS = 150_000
 _MAX_FINDS = 100
 _MAX_DIGITS = 18
 _AROUND_FIND = 60
-# What an address says instead of a message's number, as ``Memory.messages`` does.
+# In an address, this stands for the last message, as in ``Memory.messages``.
 _LAST = "-1"
-# By how much a subagent may have begun before its call, as their records say.
+# By how much a subagent may seem to begin before its call, because clocks differ.
 _CLOCKS_DIFFER = timedelta(seconds=5)
 
 
@@ -58,12 +58,12 @@ class ShownPart(FrozenStruct):
 
 
 class ReadMessage(FrozenStruct):
-    """A message as it is shown; a tool's answer stands with its call.
+    """A message as it is shown; a tool's answer is shown with its call.
 
     ``html`` is set if its Markdown was rendered. The user's text is in ``pieces``, and
-    what is folded of it in ``folded``. ``is_cut``: there is more of it than ``text``,
-    the ``pieces`` or the ``parts`` show. ``day`` is set on the first message of a day.
-    ``subagent`` is the conversation that a call has started.
+    the folded rest of it in ``folded``. ``is_cut``: the message is longer than
+    ``text``, the ``pieces`` or the ``parts`` show. ``day`` is set on the first message
+    of a day. ``subagent`` is the conversation that a call has started.
     """
 
     message: Message
@@ -84,7 +84,7 @@ class ReadMessage(FrozenStruct):
 
 
 class Find(FrozenStruct):
-    """A place where the words occur that were looked for within a conversation."""
+    """A place in a conversation where the words occur that a reader looked for."""
 
     message: Message
     before: str
@@ -164,7 +164,7 @@ class ConversationPage:
         )
 
     def _around(self, session: Session, name: str, reach: int) -> list[Message]:
-        """The messages around one that is called by its number, or by its native id."""
+        """The messages around one that is named by its number or native id."""
         is_number = name.isascii() and name.isdecimal() and len(name) <= _MAX_DIGITS
         around = int(name) if is_number else name
         return list(self._memory.messages(session, around=around, context=reach))
@@ -184,7 +184,7 @@ class ConversationPage:
                     message.text[end:last] + "…" * (last < len(message.text)),
                 )
 
-    # -- what belongs to it ---
+    # -- related conversations ---
 
     def _find_parent(self, session: Session) -> Session | None:
         if not session.parent_id:
@@ -196,7 +196,7 @@ class ConversationPage:
 
     def _list_subagents(self, session: Session) -> list[Session]:
         began = session.started
-        # A day earlier, whatever the time zones say.
+        # From a day earlier on, because of time zones.
         since = None if began is None else began.at.date() - timedelta(days=1)
         begun_since = self._memory.sessions(host=session.host, since=since)
         found = [each for each in begun_since if each.parent_id == session.native_id]
@@ -263,7 +263,7 @@ def find_subagent(
 ) -> Session | None:
     """The conversation that a call has started: the next one with the call's words.
 
-    Agent programs call it by what the call says it shall do.
+    Agent programs name a subagent's conversation after its task in the call.
     """
     if call.role is not Role.TOOL_CALL or not point or call.sent is None:
         return None

@@ -1,4 +1,4 @@
-"""The page of the doctor: whether everything works, and how to mend what does not."""
+"""The page of the doctor: whether everything works, and how to fix what does not."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from backstory.values.reports import OnCount
 
 PAGE = "/doctor"
-# Where the page itself does what a fix says, by how the fix begins.
+# Where the page itself can apply a fix, by how the fix begins.
 _ON_THE_PAGE = {
     "backstory install": "/agents",
     "backstory uninstall": "/agents",
@@ -30,12 +30,12 @@ _ON_THE_PAGE = {
     "backstory status": "/status",
     "backstory settings": "/settings",
 }
-# What a fix begins with that can be pasted into a terminal; others are sentences.
+# Fixes that begin like this can be pasted into a terminal; others are sentences.
 _COMMANDS = ("backstory ", "chmod ", "/")
 
 
 class ShownFinding(FrozenStruct):
-    """A finding; ``url`` leads to where the page does what the fix says."""
+    """A finding; ``url`` leads to where the page can apply the fix."""
 
     finding: Finding
     is_command: bool = False
@@ -67,9 +67,9 @@ class Doctor:
 
 
 class DoctorPage:
-    """Answers with what the doctor found the last time, and has it look again.
+    """Shows what the doctor found the last time, and lets it look again.
 
-    The findings are gone when the settings have changed: they may not be true then.
+    Findings are dropped when the settings change, because they may no longer be true.
     """
 
     def __init__(self, doctor: Doctor, templates: Templates, jobs: Jobs) -> None:

@@ -1,4 +1,4 @@
-"""The page that exports and imports: files on this machine, as the commands do it."""
+"""The page that exports and imports files on this machine, like the commands."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

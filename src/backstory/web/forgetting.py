@@ -1,4 +1,4 @@
-"""The page that forgets: what would go, the receipt of what went, and a way back."""
+"""The page that forgets: a preview, a receipt, and a way to undo it."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from backstory.memory import Memory
 
-# As many columns as the page has room for.
+# The number of columns that the page has room for.
 _PREVIEW_WIDTH = 96
 
 
 class Named(FrozenStruct):
-    """What a form names to be forgotten, as the options of the command do."""
+    """What a form selects to be forgotten, like the options of the command."""
 
     session: str = ""
     project: str = ""
@@ -61,10 +61,12 @@ class ForgetPage:
         if not named.is_anything:
             return self._show_form(named)
         try:
-            # Log entries and facts are named in any case, and go only if asked to.
+            # Log entries and facts are listed in any case, but only deleted if that was
+            # chosen.
             report = self._run(named, dry_run=True)
         except UnknownName:
-            # A link to what is gone; in the form, the person corrects a name.
+            # A link to something that is gone. In the form, the person can correct a
+            # name.
             if named.session:
                 raise
             return self._show_form(named, problem="Nothing has that name.")

@@ -10,8 +10,8 @@ from backstory.values.structs import FrozenStruct, replace
 
 logger = logging.getLogger(__name__)
 
-# Does the work, tells how far it is, and gives lines that say what it did; those that
-# it gave before it failed or was stopped are kept.
+# Does the work, reports progress, and yields lines that say what it did; lines from
+# before it failed or was stopped are kept.
 Work = Callable[[OnCount], Iterable[str]]
 STATUS_PAGE = "/status"
 
@@ -19,15 +19,15 @@ STATUS_PAGE = "/status"
 class Stopped(BaseException):
     """Raised within the work when a person stops it.
 
-    Like ``KeyboardInterrupt``, it is no ``Exception``: nobody shall take it for a
+    Like ``KeyboardInterrupt``, it is no ``Exception``, so that nothing takes it for a
     problem of the file that is being read.
     """
 
 
 class Job(FrozenStruct):
-    """What is being done, and how far it is; ``lines`` say what came of it.
+    """The work that is being done, and its progress; ``lines`` say how it turned out.
 
-    ``page`` is the address of the page that shows what came of it.
+    ``page`` is the address of the page that shows the result.
     """
 
     name: str
@@ -58,28 +58,28 @@ class Jobs:
         return None if job is None or job.is_over else job
 
     def find_for(self, page: str) -> Job | None:
-        """What a page shows: the job that runs, or the last one if it is the page's."""
+        """The job for a page to show: the running one, or the last if it is its own."""
         job = self._job
         if job is None or (job.is_over and job.page != page):
             return None
         return job
 
     def start(self, name: str, work: Work, *, page: str = STATUS_PAGE) -> bool:
-        """Begin to work; False if something else is being done."""
+        """Start a job; False if another one is running."""
         with self._lock:
             if self.running is not None:
                 return False
             self._stop.clear()
             self._job = job = Job(name, page)
-        # A daemon, so that the process can end while it works; all that it does can be
-        # killed at any time.
+        # A daemon, so that the process can end while it works; jobs can be killed at
+        # any time.
         threading.Thread(
             target=self._run, args=(job, work), name="backstory-job", daemon=True
         ).start()
         return True
 
     def stop(self) -> None:
-        """Stop what is being done, the next time that it tells how far it is."""
+        """Stop the running job, the next time that it reports progress."""
         self._stop.set()
 
     def _run(self, job: Job, work: Work) -> None:

@@ -1,4 +1,4 @@
-"""What lists of conversations are narrowed by."""
+"""Filters for lists of conversations."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,4 @@
-"""The pages of the notes: MEMORY.md to read and edit, the daily logs, and what a prompt
-would be given of it all.
+"""The pages of the notes: MEMORY.md, the daily logs, and what a prompt is given.
 
 A browser sends every line end as CRLF. So the file's own line ends and byte order mark
 are put back, and a file that would not survive this is not offered for editing.
@@ -73,7 +72,7 @@ class KnownFact(FrozenStruct):
 
 
 class NotesPages:
-    """Answers with the long-term memory, the daily logs, and what a prompt is given."""
+    """Shows the long-term memory, the daily logs, and what a prompt is given."""
 
     def __init__(self, memory: "Memory", templates: Templates) -> None:
         self._memory = memory
@@ -149,7 +148,8 @@ class NotesPages:
     ) -> "Response":
         values = {
             "typed": typed,
-            # Whoever looks at a preview still has the version that they began with.
+            # Whoever looks at a preview is still editing the version that they began
+            # with.
             "stamp": current.stamp if stamp is None else stamp,
             "on_disk": current.shown if is_conflict else None,
             **_show_preview(preview),
@@ -203,7 +203,7 @@ def _show_preview(typed: str | None) -> dict[str, object]:
 
 
 class CalendarMonth(FrozenStruct):
-    """A month: weeks of days, each with whether it has a log; None is no day."""
+    """A month: weeks of days, each with whether it has a log; None for empty cells."""
 
     first: date
     weeks: tuple[tuple[tuple[date, bool] | None, ...], ...]

@@ -6,7 +6,7 @@ from backstory.values.structs import FrozenStruct
 class Offers(FrozenStruct):
     """``is_local``: whoever looks at the page sits at the machine that serves it.
 
-    Only then it has what is about this machine: its agent programs, files, settings
+    Only then does it have pages about this machine: its agent programs, files, settings
     and commands. ``may_change`` is whether notes and conversations can be changed.
     """
 

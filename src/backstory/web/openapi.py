@@ -38,7 +38,7 @@ async def show_document(request: "Request") -> Response:
 
 
 def build_document(port: int) -> dict[str, object]:
-    """What programs read to learn the API of the page at a port."""
+    """The description of the API at a port, for programs."""
     paths: dict[str, dict[str, object]] = {}
     for operation in OPERATIONS:
         described = _describe(operation)

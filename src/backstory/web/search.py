@@ -1,4 +1,4 @@
-"""The search page: one box, what it finds, and what was said last if it is empty."""
+"""The search page: one box and its results; the latest messages if it is empty."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -34,14 +34,14 @@ _SCOPE_NAMES = {
 _LIMIT = 20
 _MAX_LIMIT = 200
 _RECENT = 12
-# From which share on it matters that texts have no vectors yet.
+# A notice about texts without vectors is important from this share on.
 _MANY = 0.2
-# Of how many conversations questions are suggested.
+# How many of the latest conversations questions are suggested from.
 _LATEST = 60
 
 
 class Asked(FrozenStruct):
-    """All that the address says about a search; an empty text is not said."""
+    """Everything that the address says about a search; it leaves out empty texts."""
 
     q: str = ""
     scope: str = "all"
@@ -100,7 +100,7 @@ class ShownHit(FrozenStruct):
 
 
 class SearchPage:
-    """Answers with the page, or with its results alone while somebody types."""
+    """Shows the page, or only its results while somebody types."""
 
     def __init__(
         self,
@@ -144,12 +144,12 @@ class SearchPage:
         try:
             result = self._search(asked)
         except BackstoryError as exc:
-            # Such as an unknown project: the person corrects it right here.
+            # Such as an unknown project, which the person can correct right here.
             return {**values, "problem": exc}, 400
         values["result"] = result
         values["notices"], values["asides"] = sort_notices(result.notices)
         if not result.hits and not self._memory.sessions(limit=1):
-            # Of nothing, nothing is found: what can be read is offered instead.
+            # Nothing is stored yet, so what could be read is offered instead.
             values["sources"] = self._list_unread()
             values["is_reading"] = self._jobs.running is not None
             values["is_unread"] = True
@@ -183,13 +183,13 @@ class SearchPage:
             else:
                 shown = shown_excerpt(hit, result.parsed, unchanged)
             resume = resumes.get(hit.session.session_id) if hit.session else None
-            # Without lines that are blank or only say that something was cut.
+            # Lines that are blank, or only mark a cut, are left out.
             lines = [line for line in shown.split("\n") if line.strip(" \t\r.")]
             url = self._find_url(hit)
             yield ShownHit(number, hit, "\n".join(lines), resume, url)
 
     def _find_url(self, hit: Hit) -> str | None:
-        """Where a hit is shown; None if no page has it."""
+        """The address where a hit is shown; None if no page shows it."""
         if hit.session is not None:
             return session_url(hit.session, hit.message_id)
         notebook = self._memory.notebook
@@ -204,7 +204,7 @@ class SearchPage:
 def sort_notices(notices: Sequence[str]) -> tuple[list[str], list[str]]:
     """The notices to put above results, and those to mention beside them.
 
-    That a few texts wait for their vectors is not worth a word.
+    That just a few texts wait for vectors is not worth mentioning.
     """
     shares = {notice: parse_missing(notice) for notice in notices}
     loud = [notice for notice, share in shares.items() if share is None]

@@ -25,16 +25,16 @@ def serve_page(
     tell: Callable[[str], None],
     list_commands: ListCommands,
 ) -> None:
-    """Answer a browser's requests; ``tell`` is given the link to open.
+    """Answer a browser's requests; ``tell`` is called with the link to open.
 
     ``open_memory`` is called again whenever somebody changes a setting.
     """
     listener = listen(port)
-    # Before threads are started.
+    # Must be called before threads are started.
     keep_memory_low()
     memory, jobs = open_memory(), Jobs()
     if not memory.sessions(limit=1):
-        # On the first visit, what is found is read while one looks on.
+        # Before the first visit, whatever is found is read while the person watches.
         start_work(jobs, READ, memory, machine.home)
     app = build_app(
         memory,
@@ -45,7 +45,7 @@ def serve_page(
         start_upkeep=start_upkeep,
         list_commands=list_commands,
     )
-    # So that a browser that is opened now is answered as soon as we are ready.
+    # Listens already, so that a browser that is opened now waits until we are ready.
     listener.listen()
     tell(f"http://{ADDRESS}:{port_of(listener)}{app.opening}")
     try:

@@ -31,7 +31,7 @@ _FILTERS = ("host", "project", "since", "until")
 
 
 class DayCell(FrozenStruct):
-    """A day in the picture of a year: its column and row, and what ended on it."""
+    """A day in the picture of a year: its place, and the sessions that ended on it."""
 
     count: DayCount
     week: int
@@ -48,7 +48,7 @@ class DayCell(FrozenStruct):
 
 
 class SessionsPage:
-    """Answers with the conversations of a host, a project and some days."""
+    """Shows the conversations of a host, a project and some days."""
 
     def __init__(self, memory: "Memory", templates: Templates) -> None:
         self._memory = memory
@@ -69,7 +69,7 @@ class SessionsPage:
                     host=asked["host"] or None, project=asked["project"] or None
                 )
         except BackstoryError as exc:
-            # Such as an unknown project: the person corrects it right here.
+            # Such as an unknown project, which the person can correct right here.
             found, problem = [], exc
         is_wrong = any(wrong.values())
         within = [] if is_wrong else [each for each in found if _is_within(each, days)]
@@ -99,16 +99,16 @@ class SessionsPage:
 
 
 class AskedDays(FrozenStruct):
-    """The first and the last day that are asked for; empty if any will do."""
+    """The first and the last day that are asked for; empty for no limit."""
 
     since: str = ""
     until: str = ""
 
 
 def read_days(asked: Mapping[str, str]) -> tuple[AskedDays, dict[str, str]]:
-    """The days that an address names, and what is wrong with those that are none.
+    """The days that an address names, and what is wrong with texts that are no days.
 
-    As the command takes them: dates, or words such as yesterday.
+    Like the command, it takes dates, or words such as yesterday.
     """
     days: dict[str, DayRange] = {}
     wrong: dict[str, str] = {"since": "", "until": ""}
@@ -129,7 +129,7 @@ def read_days(asked: Mapping[str, str]) -> tuple[AskedDays, dict[str, str]]:
 
 def _is_within(session: Session, days: AskedDays) -> bool:
     """Whether a session was last active on one of the days that are asked for."""
-    # Days in this form are in the order of their texts.
+    # Days in this form sort like their texts.
     day = render_day(session.last_active, unknown="")
     if days.since and day < days.since:
         return False
@@ -153,9 +153,9 @@ def group_by_day(
 
 
 def iter_year(sessions: Sequence[Session], by: str) -> Iterator[DayCell]:
-    """The days of the year up to the latest session, whole weeks from Monday on.
+    """The days of the year up to the latest session, in whole weeks from Monday on.
 
-    The more of what ``by`` names a day has, the higher its level.
+    The more a day has of what ``by`` names, the higher its level.
     """
     counts = count_days(sessions)
     if not counts:

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
 
 EXCLUDED_FOLDERS = "exclude.folders"
-# Two tabs change one file: the second begins when the first is done.
+# Two tabs may change the same file, so the second waits until the first is done.
 _changing = threading.Lock()
 
 
 class ShownSetting(FrozenStruct):
-    """A setting with its value as it is typed, and where the value comes from.
+    """A setting with its value as a person types it, and where the value comes from.
 
-    ``is_own``: the user's own file has it. ``overridden_by`` is what counts instead of
-    that file, if something does.
+    ``is_own``: the user's own file has it. ``overridden_by`` is what takes precedence
+    over that file, if anything does.
     """
 
     setting: Setting
@@ -61,8 +61,8 @@ class ShownSetting(FrozenStruct):
 class OwnSettings:
     """The user's own file of settings, to change.
 
-    After a change, ``on_changed`` opens the memory with it. A value with which the
-    memory cannot be opened is taken back.
+    After a change, ``on_changed`` opens the memory again. A change with which the
+    memory cannot be opened is undone.
     """
 
     def __init__(self, machine: Machine, on_changed: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ class OwnSettings:
         self._apply(lambda: add_to_setting(self._machine, EXCLUDED_FOLDERS, folder))
 
     def _apply(self, change: Callable[[], object]) -> None:
-        """Change the user's own file, if the memory can be opened after that."""
+        """Change the user's own file; undo it if the memory cannot be opened then."""
         with _changing:
             user_file = self.path
             before = user_file.read_bytes() if user_file.exists() else None
@@ -131,7 +131,8 @@ class SettingsPage:
             else:
                 self._own.set(name, form.get("value", ""))
         except BackstoryError as exc:
-            # Such as a number that is too large: the person corrects it right here.
+            # Such as a number that is too large, which the person can correct right
+            # here.
             return self._render(problem=exc, wrong=name, typed=form.get("value"))
         anchor = name.replace(".", "-")
         return RedirectResponse(
@@ -181,7 +182,7 @@ class SettingsPage:
         return self._templates.render("exclude.html", values)
 
     def _count_in(self, folder: str) -> tuple[int, int] | None:
-        """How many sessions and messages ran in a folder; None if there are none."""
+        """The numbers of sessions and messages in a folder; None if there are none."""
         path = absolute(folder, self._machine)
         inside = [
             each
@@ -219,7 +220,7 @@ def group_by_topic(
 
 
 def list_excluded(kept: Iterable[KeptExcluded]) -> list[tuple[str, str]]:
-    """What is kept though it is excluded, in words, and where it is forgotten."""
+    """What is kept although it is excluded, in words, and where it can be forgotten."""
     return [
         (line, "/forget?" + urlencode({each.option.lstrip("-"): each.name}))
         for each in kept

@@ -1,4 +1,4 @@
-"""The pages of a memory, which is opened anew when its settings have changed.
+"""The pages of a memory, which is reopened when its settings have changed.
 
 Requests that are being answered go on with the memory that they began with; it is
 closed when the last of them has ended.
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from backstory.memory import Memory
 
-# How many requests are worked on at once; the others wait for their turn. Every thread
-# has a connection to the index with a cache of its own.
+# How many requests are worked on at once; the others wait their turn. Every thread has
+# a connection to the index, with a cache of its own.
 _MAX_AT_ONCE = 4
 
 
@@ -83,14 +83,14 @@ class Site:
                 await run_in_threadpool(self._close_retired)
 
     def reopen(self) -> None:
-        """Open the memory with the settings as they are now.
+        """Open the memory with the current settings.
 
         Raises ``BackstoryError`` if that is not possible; then the old one stays open.
         """
         # One at a time, if two tabs change something.
         with self._reopening:
             memory = self._reopen()
-            # Hooks are answered by one of them.
+            # Only one memory at a time may answer hooks.
             self._current.upkeep.close()
             opened = self._open(memory)
             with self._lock:
@@ -98,7 +98,7 @@ class Site:
                 self._current = opened
 
     def close(self) -> None:
-        """Close all that is open, also what is still in use."""
+        """Close everything that is open, even if it is still in use."""
         with self._lock:
             opened = [*self._retired, self._current]
             self._retired.clear()
@@ -108,7 +108,7 @@ class Site:
 
     def _close_retired(self) -> None:
         with self._lock:
-            # A job goes on with the memory that it was started with.
+            # A job continues with the memory that it was started with.
             is_busy = self._jobs.running is not None
             unused = [each for each in self._retired if not (each.users or is_busy)]
             self._retired = [each for each in self._retired if each not in unused]

@@ -1,4 +1,4 @@
-"""The page that tells how much is kept, and reads or rebuilds it on request."""
+"""The page that shows how much is kept, and reads or rebuilds it on request."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -39,7 +39,7 @@ class LedgerDay(FrozenStruct):
 
 
 class StatusPage:
-    """Answers with what the command ``status`` tells, and with what is being done."""
+    """Shows what the command ``status`` shows, and the running job."""
 
     def __init__(
         self, memory: "Memory", templates: Templates, jobs: Jobs, user_home: Path
@@ -68,7 +68,7 @@ class StatusPage:
         name = request.path_params["work"]
         page = start_work(self._jobs, name, self._memory, self._user_home)
         form = await read_form(request)
-        # From the first visit, back to the search box.
+        # On the first visit, go back to the search box.
         place = "/" if form.get("then") == "search" else f"{page}#job"
         return RedirectResponse(place, status_code=303)
 

@@ -1,6 +1,6 @@
-"""Three things worth asking: of the last day, and of what two conversations are about.
+"""Suggest questions about the last day, and about topics of conversations.
 
-They are made from titles alone, so that the first page does not wait for a search.
+They are made from titles alone, so that the first page need not wait for a search.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from backstory.values.history import Session
 
 _MOST_WORDS = 5
 _AROUND_WORDS = "\"'`()[]{}<>,.;:!?*#"
-# Words of a request that are not yet its subject.
+# Words at the beginning of a request that come before its subject.
 _OPENINGS = """
 add bug change create fix following hello help hey hi implement make need plan please
 remove update want
@@ -39,10 +39,11 @@ def _iter_days(sessions: Sequence[Session]) -> Iterator[str]:
 
 
 def _choose_topics(sessions: Sequence[Session]) -> list[str]:
-    """The topics of the longest conversations, first one of each project."""
+    """The topics of the longest conversations, starting with one of each project."""
 
     def rank(session: Session) -> tuple[bool, bool, int]:
-        # A title that was cut is how a prompt begins, which is seldom its subject.
+        # A title that was cut is just the beginning of a prompt, which is seldom its
+        # subject.
         is_another = first_ones.get(session.project) is not session
         return session.title.endswith("…"), is_another, -session.message_count
 
@@ -53,7 +54,7 @@ def _choose_topics(sessions: Sequence[Session]) -> list[str]:
 
 
 def find_topic(title: str) -> str:
-    """The longest run of words in a title that say what it is about; else empty."""
+    """The longest run of words in a title that say what it is about; may be empty."""
     terms = {fold(term.text) for term in parse_query(title, today=date.min).subject}
     openings = _OPENINGS.split()
     runs: list[list[str]] = [[]]

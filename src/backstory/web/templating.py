@@ -47,12 +47,12 @@ _CARE = {
     "forget": ("/forget", "Forget"),
     "commands": ("/commands", "Commands"),
 }
-# Scripts ask with this header for a part of a page instead of all of it.
+# With this header, scripts ask for a part of a page instead of all of it.
 _PART = "backstory-part"
 
 
 class Templates:
-    """The templates, with what they may call."""
+    """The templates, with the functions that they may call."""
 
     def __init__(self, *, user_home: Path, offers: Offers = EVERYTHING) -> None:
         self._environment = Environment(
@@ -100,7 +100,7 @@ class Templates:
 
 @cache
 def static_folder() -> str:
-    """Where our scripts and styles are served: another address for another version."""
+    """The address of our scripts and styles, which changes with every version."""
     files = sorted((HERE / "static").iterdir())
     version = bytes_hash(b"".join(file.read_bytes() for file in files))
     return f"/static/{version[:_VERSION_CHARS]}"
@@ -114,7 +114,7 @@ def _make_visible(value: object) -> object:
 
 
 def keep_verbatim(text: str) -> Markup:
-    """Escaped, but no character replaced: for what is sent back to be saved."""
+    """Escape a text, but replace nothing, because it is sent back to be saved."""
     return escape(text)
 
 
@@ -130,14 +130,14 @@ def mark_words(text: str, query: "Query | None") -> Iterator[tuple[str, bool]]:
 
 
 def search_url(query: str) -> str:
-    """Where a query is answered."""
+    """The address where a query is answered."""
     return "/?" + urlencode({"q": query})
 
 
 def session_url(
     session: "Session", message_id: int | None = None, **asked: str | None
 ) -> str:
-    """Where a conversation is shown, or one message of it with its neighbours."""
+    """The address of a conversation, or of one message in it."""
     return _to_url(session.host, session.native_id, message_id, **asked)
 
 
@@ -153,17 +153,17 @@ def _to_url(
 
 
 def exclude_url(folder: str) -> str:
-    """Where a folder is excluded, after a look at what that means."""
+    """The address where a folder is excluded, after a look at what that means."""
     return "/settings/exclude?" + urlencode({"folder": folder})
 
 
 def export_url(session: "Session") -> str:
-    """Where a conversation is exported."""
+    """The address where a conversation is exported."""
     return "/export?" + urlencode({"session": f"{session.host}/{session.native_id}"})
 
 
 def forget_url(session: "Session") -> str:
-    """Where a conversation is forgotten, after a preview."""
+    """The address where a conversation is forgotten, after a preview."""
     return "/forget?" + urlencode({"session": f"{session.host}/{session.native_id}"})
 
 
@@ -176,5 +176,5 @@ def origin_url(origin: "FactOrigin") -> str | None:
 
 
 def wants_part(request: "Request", part: str) -> bool:
-    """Whether a script asks for this part of the page alone."""
+    """Whether a script asks for just this part of the page."""
     return request.headers.get(_PART) == part

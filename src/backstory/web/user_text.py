@@ -1,4 +1,4 @@
-"""What the user wrote, letter by letter: its code apart, a long text folded."""
+"""What the user wrote, verbatim, with code set apart and long texts folded."""
 
 import re
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from markupsafe import Markup
 from backstory.render.people.prose import code_to_html
 from backstory.values.structs import FrozenStruct
 
-# A message of the user with more lines than that is folded to fewer; a line that is
-# longer than so many characters counts for several, and code scrolls in its box.
+# A message of the user with more lines than ``_MAX_LINES`` is folded. A line that is
+# too long for one row counts as several, except in code, which scrolls in its box.
 _MAX_LINES = 40
 _FOLDED_LINES = 30
 _LINE_CHARS = 100
@@ -42,14 +42,14 @@ def has_fences(text: str) -> bool:
 
 
 def split_fences(text: str) -> list[TextPiece]:
-    """A text as it is, with its blocks of fenced code apart and without the fences.
+    """Split a text into pieces: fenced code without its fences, and the text between.
 
-    A block that is never closed is none: whatever follows is part of the text.
+    A fence that is never closed is no block: what follows is part of the text.
     """
     pieces: list[TextPiece] = []
     lines = text.split("\n")
-    # By the character of a fence, the length of one that is never closed: nothing
-    # closes a later one of that length or more either, and looking again takes long.
+    # By character, the length of a fence that is never closed: nothing closes a later
+    # one of that length or more either, and searching again would take long.
     unclosed: dict[str, int] = {}
     start = at = 0
     while at < len(lines):
@@ -72,7 +72,7 @@ def split_fences(text: str) -> list[TextPiece]:
 
 
 def _find_end(lines: list[str], start: int, fence: str) -> int | None:
-    """Where a block of code ends; None if it never does."""
+    """The line where a block of code ends; None if it never does."""
     for number in range(start, len(lines)):
         closing = lines[number].strip()
         if len(closing) >= len(fence) and not closing.strip(fence[0]):
@@ -81,7 +81,7 @@ def _find_end(lines: list[str], start: int, fence: str) -> int | None:
 
 
 def fold_pieces(pieces: Sequence[TextPiece]) -> tuple[list[TextPiece], list[TextPiece]]:
-    """What is shown of a text at once, and what is folded, which may be nothing."""
+    """The pieces that are shown at first, and those that are folded, if any."""
     if sum(map(_count_lines, pieces)) <= _MAX_LINES:
         return list(pieces), []
     shown: list[TextPiece] = []
@@ -112,7 +112,7 @@ def _split_lines(
 
 
 def _count_lines(piece: TextPiece) -> int:
-    """How many lines a piece takes on the screen, about."""
+    """Roughly how many lines a piece takes on the screen."""
     if piece.language is not None:
         return min(piece.text.count("\n") + 1, _MAX_CODE_LINES)
     return sum(map(_count_rows, piece.text.split("\n")))

@@ -1,4 +1,4 @@
-"""WORK: what takes long and can be started on the page, as a command does it."""
+"""WORK: one row for each long job that the page can start, like a command."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ CHECK_PAGE = "/check"
 
 
 class WorkRow(FrozenStruct):
-    """One row: what it is called while it runs, what does it, and where it is shown."""
+    """One row: its name while it runs, what does it, and where the result is shown."""
 
     name: str
     title: str
@@ -106,7 +106,7 @@ WORK = (
 
 
 def start_work(jobs: Jobs, name: str, memory: "Memory", user_home: Path) -> str:
-    """Begin with it, unless something else is being done; returns its page."""
+    """Start a job, unless another one is running; returns its page."""
     rows = {row.name: row for row in WORK}
     if name not in rows:
         hint = nearest_hint(name, rows)

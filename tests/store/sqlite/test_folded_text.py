@@ -36,7 +36,7 @@ def test_a_damaged_block_is_named_also_if_a_check_from_the_end_found_it_before(
     path.write_bytes(data)
     file = FoldedText(path)
     first, last = number * _BLOCK_BYTES, (number + 1) * _BLOCK_BYTES - 1
-    says = rf"something in bytes {first} to {last} is wrong$"
+    says = rf"its bytes {first} to {last} do not match their checksum$"
 
     with pytest.raises(StoreDamaged, match=says):
         file.check(blocks[::-1])

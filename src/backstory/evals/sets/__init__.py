@@ -16,7 +16,7 @@ from backstory.values.structs import FrozenStruct
 class EvalSet(FrozenStruct):
     """A set of questions: how its files are found, and what is in them.
 
-    ``files`` is a pattern for its files, by which its folder is known.
+    ``files`` is a pattern for its files, by which its folder is recognized.
     ``has_strays``: each memory is also asked questions about another one.
     """
 
@@ -61,7 +61,7 @@ SETS = (
     ),
 )
 
-# What reading a file of another shape may raise.
+# Errors that reading a file of another shape may raise.
 _WRONG_SHAPE = (
     ArithmeticError,
     AttributeError,
@@ -75,7 +75,7 @@ _WRONG_SHAPE = (
 def get_set(name: str | None, data: Path) -> EvalSet:
     """The set of that name; without a name, the one that ``data`` holds.
 
-    Raises ``UnknownName``, or ``BadQuery`` if that is not clear.
+    Raises ``UnknownName``, or ``BadQuery`` if that is ambiguous.
     """
     names = [row.name for row in SETS]
     if name is not None:
@@ -95,7 +95,7 @@ def get_set(name: str | None, data: Path) -> EvalSet:
 
 
 def read_set(row: EvalSet, data: Path) -> list[Case]:
-    """All cases of a set: of the file ``data``, or of all its files in that folder.
+    """All cases of a set, from the file ``data`` or from all its files in that folder.
 
     Raises ``SourceUnreadable``.
     """
@@ -120,11 +120,11 @@ def read_set(row: EvalSet, data: Path) -> list[Case]:
 
 
 def _find_files(row: EvalSet, data: Path) -> list[Path]:
-    """The files of a set in this folder, or in one of the set's name there."""
+    """The files of a set in this folder, or in a subfolder named after the set."""
     if data.is_file():
         return [data] if data.match(row.files) else []
     for folder in (data, data / row.name):
-        # Not a pipe, which would be waited for.
+        # Not a pipe, for which reading would wait.
         files = [each for each in sorted(folder.glob(row.files)) if each.is_file()]
         if files:
             return files

@@ -12,9 +12,9 @@ from backstory.text.json_values import JsonObject
 from backstory.values.hits import HitSource
 
 _UNANSWERABLE = "abstention"
-# Where the user's messages name their place in the plan of the chat.
+# In the user's messages, this comes before their place in the plan of the chat.
 _PLAN = "->->"
-# Before the first message with a date.
+# The day of messages before the first one with a date.
 _FIRST_DAY = datetime(2024, 1, 1, 9, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]+")
 

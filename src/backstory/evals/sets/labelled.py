@@ -1,7 +1,7 @@
 """Transcripts of agents with questions and prompts that were labelled by hand.
 
 ``home`` is a person's home folder as agent programs fill it; ``labels.jsonl`` has one
-question a line, with the native ids of the records that answer it.
+question per line, with the native ids of the records that answer it.
 """
 
 from collections.abc import Iterable, Iterator

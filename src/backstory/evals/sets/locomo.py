@@ -35,7 +35,7 @@ def _iter_turns(talk: JsonObject) -> Iterator[Turn]:
         day = talk[f"session_{number}_date_time"]
         sent_at = datetime.strptime(day, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
         for turn in talk[f"session_{number}"]:
-            # Both are users; who speaks is a part of what a reader sees.
+            # Both are users, so the text says who speaks.
             text = f"{turn['speaker']}: {turn['text']}"
             if turn.get("blip_caption"):
                 text += f" [shares {turn['blip_caption']}]"

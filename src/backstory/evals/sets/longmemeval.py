@@ -13,7 +13,7 @@ from backstory.evals.questions import Case, Question, Turn, Wanted
 from backstory.text.json_values import JsonObject
 from backstory.values.hits import HitSource
 
-# Ends the id of a question whose sessions only look as if they had an answer.
+# The suffix of questions whose sessions only look as if they had an answer.
 _UNANSWERABLE = "_abs"
 
 

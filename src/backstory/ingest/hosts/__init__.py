@@ -369,7 +369,7 @@ def get_host(name: str, also: Iterable[str] = ()) -> Host:
     """The row of that name, ignoring case. Raises ``UnknownName`` with a hint.
 
     The first part of a name is enough if no other begins with it: ``gemini``. ``also``
-    are names that the hint may offer besides.
+    are more names that the hint may offer.
     """
     typed = show_name(to_text(name, "host"))
     named = [host for host in HOSTS if host.name == typed.lower()]

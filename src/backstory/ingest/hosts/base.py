@@ -24,8 +24,8 @@ class Folder(FrozenStruct):
     """A folder of a host: the first place that applies, and what to look for in it.
 
     A place may begin with ``~`` and use ``${NAME}``; it applies when every name is set.
-    A platform (``linux:``, ``darwin:``, ``win32:``) may come before it. ``title`` is
-    what the documentation says of places that are too many to list.
+    A platform (``linux:``, ``darwin:``, ``win32:``) may come before it. ``title``
+    stands in the documentation for places that are too many to list.
     """
 
     places: tuple[str, ...]

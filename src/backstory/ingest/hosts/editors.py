@@ -1,7 +1,7 @@
-"""Where Visual Studio Code, and editors made from it, keep what their extensions write.
+"""Where Visual Studio Code and its forks keep what their extensions write.
 
-Each editor has a folder of its own for the same files, and so has each server that an
-editor starts on another machine, in a container or below Windows.
+Each editor has its own folder for the same files, and so does each server that an
+editor starts on another machine, in a container or in WSL.
 """
 
 from backstory.ingest.hosts.base import Folder, Pattern
@@ -17,7 +17,7 @@ _SERVERS = (
 
 
 def in_editors(below: str, *patterns: Pattern) -> tuple[Folder, ...]:
-    """A folder for each editor; ``below`` is its place in the user's data."""
+    """A folder for each editor; ``below`` is its path in the user's data."""
     title = f"`User/{below}` of VS Code, Insiders, VSCodium, Cursor and Windsurf"
     places: list[tuple[str, ...]] = [
         (

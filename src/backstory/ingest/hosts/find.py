@@ -33,7 +33,7 @@ def iter_places(host: Host, machine: Machine) -> Iterator[tuple[Path, Pattern]]:
 def iter_places_in_projects(
     host: Host, projects: Iterable[str]
 ) -> Iterator[tuple[Path, Pattern]]:
-    """The same for the folders people work in."""
+    """The folders people work in, and a host's files to look for in each."""
     for project in projects:
         for pattern in host.in_projects:
             yield Path(project), pattern

@@ -15,7 +15,7 @@ from backstory.store.base.history import HistoryStore
 from backstory.text.escape import neutralize
 from backstory.values.history import Session
 
-# No shell reads anything into it, and no program takes it for an option.
+# Nothing in such an id is special to a shell, and no program takes it for an option.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _RESUMES = {host.name: host.resume for host in HOSTS if host.resume is not None}
 # Host and native id.
@@ -29,7 +29,8 @@ def find_resume_commands(
 ) -> dict[int, str]:
     """The command of each session that can be continued, by the session's number.
 
-    A program that has deleted the transcript cannot; ``home`` is the person's folder.
+    If the program has deleted the transcript, it cannot. ``home`` is the person's
+    folder.
     """
     known: dict[_Key, Session | None] = {_to_key(each): each for each in sessions}
     commands = {}
@@ -48,7 +49,7 @@ def _to_key(session: Session) -> _Key:
 def _find_root(
     history: HistoryStore, session: Session, known: dict[_Key, Session | None]
 ) -> Session | None:
-    """The session that can be continued: a subagent's parent, else the session."""
+    """The session that can be continued: a subagent's parent, else itself."""
     resume = _RESUMES.get(session.host)
     for _ in range(_MAX_DEPTH):
         if resume is None or not (resume.is_of_parent and session.parent_id):
@@ -89,7 +90,7 @@ def _is_there(transcript: str) -> bool:
 
 
 def _quote_folder(folder: str, home: Path) -> str | None:
-    """A folder for a shell; None for what is not one, or not safe to print."""
+    """Quote a folder for a shell; None if it is no folder or not safe to print."""
     is_absolute = folder.startswith("/") or PureWindowsPath(folder).is_absolute()
     if not is_absolute or neutralize(folder) != folder or "\n" in folder:
         return None

@@ -1,8 +1,8 @@
 """Aider: one Markdown file per project, to which every session is added.
 
-Aider records when a session starts and no other times, so its messages have none. They
-are known by their order in the session, the session by its start and its project's
-folder.
+Aider records no time but the start of a session, so its messages have none. Messages
+are identified by their order in the session, and a session by its start and its
+project's folder.
 """
 
 import re
@@ -23,17 +23,17 @@ _HEADER = "# aider chat started at "
 _HEADER_LINE = re.compile(re.escape(_HEADER) + r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)\s*")
 _USER = "####"
 _PROGRAM = ">"
-# Aider ends every line of the person's and of its own with a Markdown line break.
+# Aider ends every line that is the person's or its own with a Markdown line break.
 _BREAK = "  "
 # What Aider writes when the person enters nothing.
 _NOTHING = "<blank>"
-# Commands that ask the model something; all others are for the program.
+# Commands that ask the model something; all others are for Aider itself.
 _ASKING = ("/architect ", "/ask ", "/code ", "/context ", "/help ")
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_MESSAGE_CHARS = 4 * 1024 * 1024
 
-# What the messages before the first prompt of a session follow.
+# Stands for the prompt of messages that come before the first one.
 _START = "start"
 
 
@@ -86,7 +86,7 @@ def _is_command(text: str) -> bool:
 
 
 def _skip_rest(file: IO[bytes], start: bytes) -> int:
-    """Read on to the end of a line that was cut; how many characters it still had."""
+    """Read to the end of a line that was cut; returns how many characters were left."""
     length, chunk = 0, start
     while len(chunk) >= MAX_LINE_BYTES and not chunk.endswith(b"\n"):
         chunk = file.readline(MAX_LINE_BYTES)
@@ -105,7 +105,8 @@ class _Reading(Struct):
     role: Role = Role.ASSISTANT
     lines: list[str] = field(default_factory=list)
     length: int = 0
-    # Whether the line breaks are there; some editors remove them. None: not seen yet.
+    # Whether lines have the line breaks, which some editors remove; None: not known
+    # yet.
     has_breaks: bool | None = None
     starts_seen: dict[str, int] = field(default_factory=dict)
 
@@ -145,9 +146,10 @@ class _Reading(Struct):
         yield NewMessage(self.session_id, message_id, role, text)
 
     def _message_id(self, text: str) -> str:
-        """An id from the person's words that the message is or follows.
+        """An id made from the prompt that the message is, or that it follows.
 
-        It stays when an answer grows, and when people remove what comes before it.
+        It stays the same when an answer grows, and when people remove what comes
+        before.
         """
         if self.role is Role.USER:
             prompt = content_id(text)
@@ -179,9 +181,9 @@ class _Reading(Struct):
         )
 
     def _read(self, line: str) -> tuple[Role, str]:
-        """Whose line it is, and what it says.
+        """Who wrote a line, and what it says.
 
-        Models write headings and quotations too; without a line break they are theirs.
+        Models write headings and quotations too; those without a line break are theirs.
         """
         for mark, role in ((_USER, Role.USER), (_PROGRAM, Role.SYSTEM)):
             if line.rstrip() != mark and not line.startswith(f"{mark} "):

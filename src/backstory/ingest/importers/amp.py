@@ -114,9 +114,9 @@ def _message(
         yield unknown_record(message.get("role"), None)
         return
     if role is Role.USER and message.get("source"):
-        # The program spoke to the model in the person's name.
+        # The program wrote this to the model in the person's name.
         role = Role.SYSTEM
-    # Numbers are not given twice, also if messages are taken back.
+    # Numbers are never reused, even if messages are taken back.
     number = message.get("messageId")
     own_id = f"{number if isinstance(number, int) else f'at{index}'}"
     time = as_object(message.get("meta")).get("sentAt") or as_object(

@@ -1,8 +1,8 @@
 """Backstory's own format: JSON lines that are easy to write from any other log.
 
 It is described in ``docs/reference/jsonl-format.md``; the two change together. An
-export has its conversations in it, with a few more fields; ``backstory import`` reads
-those, so that each stays a conversation of its own program.
+export has its conversations in this format, with a few more fields, which ``backstory
+import`` reads so that each stays a conversation of its own program.
 """
 
 import re
@@ -97,7 +97,7 @@ def is_export_head(fields: JsonObject) -> bool:
 
 
 def parse_line(record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """What a line says, of an export or not."""
+    """What a line says, whether it is from an export or not."""
     line, fields = record
     yield from _unreadable_times(fields, origin, line)
     if "role" in fields or "text" in fields:
@@ -110,7 +110,7 @@ def parse_line(record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
 
 
 def _is_message(fields: JsonObject) -> bool:
-    """Whether a line can only be ours: a role and a text alone many programs write."""
+    """Whether a line is surely ours: many programs write just a role and a text."""
     return (
         as_text(fields.get("role")) in set(Role)
         and "text" in fields
@@ -119,7 +119,7 @@ def _is_message(fields: JsonObject) -> bool:
 
 
 def _session_id(fields: JsonObject, origin: Origin, memo: Memo) -> str:
-    """The session of a line; a file that is renamed stays the session it was."""
+    """The session of a line; a file that is renamed is still the same session."""
     given = _name(fields.get("session"))
     if given is None:
         given = memo.setdefault("file", _NAME_END.sub("", origin.path.name))
@@ -208,7 +208,7 @@ def _role(value: object) -> Role | None:
 
 
 def _moment(fields: JsonObject, name: str, origin: Origin) -> Moment | None:
-    """When something was: at a time, or on a day whose time is not known."""
+    """When something was said: at a time, or on a day if the time is not known."""
     found = origin.moment(fields.get(f"{name}_at"))
     return found or _day(fields.get(f"{name}_on"))
 

@@ -45,7 +45,7 @@ class Record(NamedTuple):
 class Conversation(NamedTuple):
     """One conversation in a database; ``version`` changes when it does.
 
-    One that ``is_deleted`` is in the program's trash, and not read.
+    If ``is_deleted``, it is in the program's trash, and is not read.
     """
 
     native_id: str
@@ -57,7 +57,7 @@ class Origin(FrozenStruct):
     """What is known about a source besides its content.
 
     ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time,
-    for formats that carry none. ``any_year``: times before 1980 are meant.
+    for formats that carry none. ``any_year``: times before 1980 are real.
     """
 
     path: Path
@@ -91,8 +91,8 @@ class LineFormat(Protocol):
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         """What one record says.
 
-        Whatever it takes to understand later records is kept in ``memo``, as plain JSON
-        values: they may be read another day.
+        Whatever is needed to understand later records is kept in ``memo``, as plain
+        JSON values, because those may be read another day.
         """
         ...
 
@@ -141,7 +141,7 @@ class FormatRow(FrozenStruct):
     host: str
     target: str
     summary: str
-    # A companion says more about sessions that other files hold.
+    # A companion only adds facts to sessions that other files hold.
     is_companion: bool = False
 
     def load(self) -> Format:
@@ -160,17 +160,17 @@ def made_id(
 
     A message with a time is identified by its time and text, wherever it is, so a
     rotated or shortened file gives no message twice. Without a time, only its position
-    distinguishes it from an equal one.
+    distinguishes it from an equal message.
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
     return content_id(session_id, role, place, text)
 
 
 def make_unique(native_id: str, sent: Moment | None, memo: Memo) -> str:
-    """A made id, with a suffix if the same was said before at the same instant.
+    """Add a suffix to a made id if the same was said before at the same instant.
 
-    Programs that count in seconds write two equal answers with equal times. Only the
-    ids of the last instant are kept.
+    Programs that record whole seconds may write two equal answers with equal times.
+    Only the ids of the last instant are kept.
     """
     if sent is None:
         return native_id

@@ -111,7 +111,7 @@ class _Reading(Struct):
                 continue
             tool_name = None
             if role is Role.TOOL_CALL:
-                # A call has no id of its own; what follows it are its results.
+                # A call has no id of its own; the messages after it are its results.
                 tool_name, call_id = as_text(message.get("recipient")), key
             elif role in (Role.TOOL_RESULT, Role.ERROR):
                 tool_name = as_text(as_object(message.get("author")).get("name"))
@@ -156,7 +156,7 @@ def _find_branch(
 
 
 def _newest_leaf(mapping: JsonObject) -> str | None:
-    """The last of the newest messages that nothing answers."""
+    """The newest message that nothing answers; the last one, if there are several."""
     parents = {as_text(as_object(node).get("parent")) for node in mapping.values()}
     newest, newest_time = None, float("-inf")
     for key, node in mapping.items():
@@ -189,7 +189,7 @@ def _role(message: JsonObject) -> Role | None:
 
 
 def _text(message: JsonObject) -> str | None:
-    """What the message says; empty when nothing, None when it is not known how."""
+    """The text of a message; empty if it has none, None if its kind is unknown."""
     metadata = as_object(message.get("metadata"))
     if not message or metadata.get("is_visually_hidden_from_conversation"):
         return ""

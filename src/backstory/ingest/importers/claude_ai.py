@@ -32,7 +32,7 @@ from backstory.values.structs import Struct, field
 
 _MARKS = (b'"chat_messages"', b'"uuid"')
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
-# The model's thinking, and what the program counts.
+# The model's thinking, and the program's bookkeeping.
 _NOT_SAID = frozenset({"thinking", "redacted_thinking", "token_budget", "flag"})
 
 # Role, text, tool name and call id.

@@ -137,7 +137,7 @@ class _Reading(Struct):
             )
 
     def system(self, record: JsonObject) -> Iterator[Item]:
-        """What the program told the person; its bookkeeping has no text."""
+        """What the program told the person; records for bookkeeping have no text."""
         session_id = self._session_id(record)
         yield from self._facts(record, session_id)
         text = as_text(record.get("content"))
@@ -150,7 +150,7 @@ class _Reading(Struct):
         yield NewMessage(session_id, uuid, role, text, sent=sent)
 
     def _is_from_own_tool(self, role: Role, text: str) -> bool:
-        """Whether a text is what a command of the person's own made Backstory print."""
+        """Whether a text is what Backstory printed for a command of the person."""
         if role is not Role.USER:
             return False
         if text.lstrip().startswith("<bash-std"):
@@ -164,11 +164,11 @@ class _Reading(Struct):
         field, rank = _TITLES[kind]
         title = as_text(record.get(field))
         leaf = as_text(record.get("leafUuid"))
-        # What waits in the memo is on disk as well.
+        # The memo is stored on disk, too, so nothing private may be in it.
         title = drop_private(title) if title is not None else None
         if title is not None and leaf is not None:
-            # It names the session that ends with this record, which may be in another
-            # file. Thinking comes first in a record, and is no message.
+            # It is the title of the session that ends with this record, which may be in
+            # another file. Thinking comes first in a record, and is not a message.
             yield MessageTitle(leaf, title)
             yield MessageTitle(f"{leaf}/1", title)
             return
@@ -178,7 +178,7 @@ class _Reading(Struct):
         if "session" in self.memo:
             yield SessionFacts(self._session_id(record), title=title)
         else:
-            # Said with the other facts, once the folder is known.
+            # Yielded with the other facts, once the folder is known.
             self.memo["title"] = title
 
     def _session_id(self, record: JsonObject) -> str:
@@ -192,7 +192,7 @@ class _Reading(Struct):
         return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
-        """What is known of a session before its first message; new folders later."""
+        """What is known of a session before its first message; new folders later on."""
         folder = as_text(record.get("cwd"))
         told = [session_id, folder or self.memo.get("session", [None, None])[1]]
         if self.memo.get("session") == told:
@@ -217,7 +217,7 @@ def _role(record: JsonObject) -> Role:
 
 
 def _without_reminders(text: str) -> str:
-    """A text of a user record without what the program and its hooks put into it."""
+    """A text of a user record without what the program and its hooks added to it."""
     kept: list[str] = []
     rest = text
     while (start := rest.find(_REMINDER)) >= 0:
@@ -230,9 +230,10 @@ def _without_reminders(text: str) -> str:
 
 
 def _without_last_reminders(text: str) -> str:
-    """A tool's result without what the program put after it.
+    """A tool's result without what the program appended to it.
 
-    Only there, and on lines of its own: a file that was read may have the mark, too.
+    Only at the end, and on lines of its own: a file that was read may have the mark,
+    too.
     """
     kept = len(text)
     end = _end_of_text(text, kept)
@@ -263,7 +264,7 @@ def _block(
                 return None
             if role is Role.USER:
                 text = _without_reminders(text)
-                # What the program printed for its own commands is here, too.
+                # Output of the program's own commands is in user records, too.
                 if text.lstrip().startswith(_PROGRAM_OUTPUT):
                     role = Role.SYSTEM
             return (role, text, None, None) if text.strip() else None

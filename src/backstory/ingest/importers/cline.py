@@ -48,7 +48,7 @@ _INPUT = re.compile(
     flags=re.DOTALL,
 )
 _SLASH = re.compile(r'slash="([^"]+)"')
-# What follows it in a session was said after a task of an older version was resumed;
+# In a session, what follows this was said after a task of an older version was resumed;
 # what comes before it is a copy of that task.
 _RESUMED = "Warning: this is a legacy conversation, which means tool names may have"
 
@@ -72,7 +72,7 @@ class Cline:
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         """The session's own file: its folder, its title, and when it began.
 
-        A subagent's file is beside its parent's, which tells the folder.
+        A subagent's file is beside its parent's, which names the folder.
         """
         if not path.is_absolute():
             return {}
@@ -164,7 +164,7 @@ def _parse_object(content: bytes) -> JsonObject:
 
 
 def _after_copy(messages: list[JsonObject]) -> int:
-    """Where what was said begins, after the copy of a task that was resumed."""
+    """Where new messages begin, after the copy of a task that was resumed."""
     for index, message in enumerate(messages):
         if plain_text(message.get("content")).startswith(_RESUMED):
             return index + 1
@@ -206,7 +206,7 @@ def _message(
 def _read_block(
     block: object, role: Role
 ) -> tuple[Role, str, str | None, str | None] | Problem | None:
-    """Role, text, tool name and call id of a block; None when nobody speaks in it."""
+    """Role, text, tool name and call id of a block; None if nobody says anything."""
     match block:
         case {"type": "text", "text": str(text)}:
             text = _own_words(text) if role is Role.USER else text
@@ -234,7 +234,7 @@ def _own_words(text: str) -> str:
     for tag in _NOTICE_TAGS:
         text = _without(text, f"<{tag}>", f"</{tag}>")
     slash = ""
-    # A command may stand in the tag around every prompt.
+    # A command may be inside the tag that is around every prompt.
     for _ in range(2):
         found = _INPUT.fullmatch(text)
         if found is None:
@@ -246,7 +246,7 @@ def _own_words(text: str) -> str:
 
 
 def _without(text: str, opening: str, closing: str) -> str:
-    """The text without what is between such marks, and the line ends after it."""
+    """The text without passages between these marks, and the line ends after them."""
     kept: list[str] = []
     while True:
         before, begun, rest = text.partition(opening)

@@ -1,8 +1,8 @@
 """Codex: one JSONL rollout per thread, and a database with the threads' titles.
 
 A rollout says everything twice: ``response_item`` records are what model and person
-exchanged, ``event_msg`` records are the same turns as the screen showed them. Only the
-first are read.
+exchanged, ``event_msg`` records are the same turns as the screen showed them. Only
+``response_item`` records are read.
 """
 
 import re
@@ -46,7 +46,7 @@ _NOT_CONVERSATION = frozenset(
         "world_state",
     }
 )
-# Items without words: thinking, encrypted summaries, the program's list of tools.
+# Items without a text: thinking, encrypted summaries, the program's list of tools.
 _SILENT_ITEMS = frozenset(
     {
         "additional_tools",
@@ -72,7 +72,8 @@ _CALLS = {
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 # Rollouts from before content_item_kinds: what the program put into user messages is
-# known by the tags around it. A person may write a tag too, so both ends must be there.
+# recognized by the tags around it. A person may write a tag too, so both ends must be
+# there.
 _INJECTED = re.compile(
     r"""\s*(?:
         <(environment_context|user_instructions|recommended_plugins|skill|turn_aborted
@@ -92,8 +93,8 @@ class Codex:
     """Rollout files of Codex, compressed (``.jsonl.zst``) or not.
 
     Shape seen in 0.166.0 (2026-11). The other kinds of item, and the first rollouts of
-    2025, which had no envelope, as ``codex-rs/protocol`` in
-    https://github.com/openai/codex and tools that read them describe them.
+    2025, which had no envelope, are as described by ``codex-rs/protocol`` in
+    https://github.com/openai/codex and tools that read them.
     """
 
     kind: Literal["lines"] = "lines"
@@ -156,7 +157,7 @@ class _Place(FrozenStruct):
 
 
 def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """Take the first record about the session; a fork repeats those of its origin."""
+    """Take the first record about the session; a fork also has those of its origin."""
     if "session" in memo:
         return
     session_id = as_text(meta.get("id")) or as_text(meta.get("session_id"))
@@ -172,7 +173,7 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
 
 
 def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """The folder of an old rollout, which is only in what the model was told."""
+    """The folder of an old rollout, which only a message to the model mentions."""
     if memo.get("has_folder", "session" in memo) or item.get("role") != "user":
         return
     for part in as_list(item.get("content")):
@@ -186,7 +187,7 @@ def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item
 
 
 def _folder(context: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """The folder that a turn ran in, when it is another than before."""
+    """The folder that a turn ran in, if it is not the same as before."""
     folder = as_text(context.get("cwd"))
     if folder is not None and folder != memo.get("folder"):
         memo["folder"] = folder
@@ -237,7 +238,7 @@ def _item(item: JsonObject, place: _Place) -> Iterator[Item]:
 def _read_item(
     item: JsonObject, line: int
 ) -> tuple[Role, str, str | None] | Problem | None:
-    """Role, text and tool name of an item; None when nobody says anything in it."""
+    """Role, text and tool name of an item; None if nobody says anything in it."""
     kind = as_text(item.get("type"))
     if kind == "message":
         return _message(item, line)
@@ -284,7 +285,7 @@ def _command(text: str) -> str:
 def _role_between_agents(item: JsonObject) -> Role:
     """The role of what one agent tells another: a task counts as a person's prompt.
 
-    Agents are named by their place: ``/root`` starts ``/root/counter``.
+    Agents are named like paths: ``/root`` starts ``/root/counter``.
     """
     author, recipient = as_text(item.get("author")), as_text(item.get("recipient"))
     is_task = author and recipient and recipient.startswith(f"{author}/")
@@ -292,9 +293,9 @@ def _role_between_agents(item: JsonObject) -> Role:
 
 
 def _without_injected(content: str | list[object], kinds: list[object]) -> list[object]:
-    """The parts of a user message that the person gave.
+    """The parts of a user message that the person wrote.
 
-    Each part has its kind at the same place in a list of its own: ``user.text``,
+    The kind of each part is at the same place in a separate list: ``user.text``,
     ``hooks.additional_context``, ``environments.environment_context`` …
     """
     parts = [content] if isinstance(content, str) else content
@@ -311,7 +312,7 @@ def _without_injected(content: str | list[object], kinds: list[object]) -> list[
 
 
 def _is_injected(text: str) -> bool:
-    """Whether a text without a kind is one the program put there, and no more."""
+    """Whether a text without a kind is nothing but what the program put there."""
     found = _INJECTED.fullmatch(text)
     return found is not None and (
         found[1] is None or _TAG.findall(text).count(found[1]) == 1
@@ -319,7 +320,7 @@ def _is_injected(text: str) -> bool:
 
 
 def _text(content: object) -> str:
-    """The text of content parts; what is not text leaves a mark."""
+    """The text of content parts, with marks for parts that are not text."""
     if isinstance(content, str):
         return content
     parts: list[str] = []
@@ -343,7 +344,7 @@ def _output(output: object) -> str:
 
 
 def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
-    """A message that is nothing but a text; an empty one is none."""
+    """A message that is just a text; none if that is empty."""
     text = as_text(_text(content))
     if text is None:
         return
@@ -360,7 +361,7 @@ def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
 
 
 def _event(event: JsonObject, place: _Place) -> Iterator[Item]:
-    """The two events that repeat nothing: an error, and a name the person gave."""
+    """The two events with something new: an error, and a name the person gave."""
     kind = as_text(event.get("type"))
     if kind == "error":
         yield from _told(Role.ERROR, event.get("message"), place)
@@ -380,8 +381,9 @@ _THREAD_COLUMNS = ("id", "title", "name", "first_user_message", "cwd", "git_bran
 class CodexThreads:
     """The threads in ``state_5.sqlite``: their titles; what was said is in rollouts.
 
-    Shape seen in 0.166.0 (2026-11). ``name`` is what the person called the thread, and
-    came late; ``title`` begins as a copy of the first prompt, which is no title yet.
+    Shape seen in 0.166.0 (2026-11). ``name`` is what the person called the thread, a
+    column that was added late; ``title`` begins as a copy of the first prompt, which is
+    no title yet.
     """
 
     kind: Literal["database"] = "database"

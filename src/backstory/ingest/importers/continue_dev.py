@@ -1,7 +1,7 @@
-"""Continue: one JSON document per session, of the command line and of the editors.
+"""Continue: one JSON document per session, from the command line and from editors.
 
-A session has no times but that of its beginning, and the command line gives its
-messages no ids.
+A session has no time but that of its beginning, and the command line gives its messages
+no ids.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ class Continue:
         )
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
-        """When the session began, which only the list of all sessions tells."""
+        """When the session began, which only the list of all sessions says."""
         if not path.is_absolute():
             return {}
         try:
@@ -92,8 +92,8 @@ class _Reading(Struct):
     """One pass over the messages of a session."""
 
     session_id: str
-    # Compaction removes what came before it: a message without an id is known by its
-    # place after the last summary.
+    # Compaction removes what came before it: a message without an id is identified by
+    # its place after the last summary.
     summary: str = ""
     ordinal: int = 0
     answered: set[str] = field(default_factory=set)

@@ -175,14 +175,14 @@ def _start(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
 
 
 def _session_id(origin: Origin, memo: Memo) -> str:
-    """The id that the log began with, else the one that its place gives it."""
+    """The id that the log began with, or else the one in its path."""
     place = origin.path
     by_place = place.parent.name if place.name == "events.jsonl" else place.stem
     return memo.get("session") or by_place or "copilot"
 
 
 def _tell(session_id: str, memo: Memo) -> bool:
-    """Note that a session has been named; whether that is news."""
+    """Note that a session has been named; returns whether that is new."""
     told = memo.setdefault("told", [])
     if session_id in told:
         return False
@@ -191,7 +191,7 @@ def _tell(session_id: str, memo: Memo) -> bool:
 
 
 class _Event:
-    """One event of a session, or of a subagent in it: that is a session of its own."""
+    """One event of a session or of a subagent, which is a session of its own."""
 
     def __init__(
         self, kind: str, record: JsonObject, line: int, origin: Origin, memo: Memo
@@ -206,7 +206,7 @@ class _Event:
         self.agent_id = as_text(record.get("agentId"))
         self.session_id = self.main_id
         if self.agent_id is not None:
-            # An agent's id need not be unique beyond its session.
+            # An agent's id may not be unique beyond its session.
             self.session_id = f"{self.main_id}/{self.agent_id}"
 
     def items(self) -> Iterator[Item]:
@@ -288,7 +288,7 @@ class _Event:
                 yield from self._call(request, request.get("name"))
 
     def _call(self, call: JsonObject, name: object) -> Iterator[Item]:
-        """A tool call; it is written when it is asked for, and again when it runs."""
+        """A tool call, written when the model asks for it and again when it runs."""
         call_id = as_text(call.get("toolCallId"))
         if call_id is None:
             yield Problem("a tool call without an id", self.line)
@@ -371,8 +371,8 @@ class CopilotCliWorkspace:
             yield Problem(f"a workspace of more than {MAX_WORKSPACE_BYTES:,} bytes")
             return
         try:
-            # The base loader leaves every value the text it is: a session may be
-            # called "2026" or "yes".
+            # The base loader reads every value as text: a session may be called "2026"
+            # or "yes".
             workspace = as_object(yaml.load(content, Loader=yaml.BaseLoader))
         except (yaml.YAMLError, ValueError, RecursionError) as exc:
             reason = getattr(exc, "problem", None) or "it cannot be understood"

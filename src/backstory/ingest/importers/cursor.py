@@ -36,7 +36,7 @@ _TIME = re.compile(
     r"(?: \(UTC([+-]\d{1,2})?(?::(\d{2}))?\))?"
 )
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-# What surrounds or replaces the person's words is Cursor's.
+# What Cursor puts around the person's words, or in their place.
 _INJECTED = re.compile(
     r"\s*<(additional_data|agent_skills|attached_files|git_status|manually_attached_skills"
     r"|open_and_recently_viewed_files|rules|system_notification|system[-_]reminder"
@@ -62,10 +62,10 @@ class Cursor:
         return path.suffix == ".jsonl" and _is_transcript_line(head.partition(b"\n")[0])
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
-        """The project folder: its name among the transcripts has lost its slashes.
+        """The project folder, whose name among the transcripts has lost its slashes.
 
-        Cursor's CLI notes the full path beside the transcripts. Without the note, a
-        folder of this machine whose name is shortened to the same text is taken.
+        Cursor's CLI notes the full path beside the transcripts. Without that, the only
+        folder of this machine whose path is shortened to the same text is used.
         """
         for folder in path.parents:
             if folder.name == "agent-transcripts":
@@ -145,7 +145,7 @@ def _parse_object(content: bytes) -> JsonObject:
 
 
 def _shorten(name: str) -> str:
-    """A path as Cursor names folders by it: ``/home/dev/a_b`` is ``home-dev-a-b``."""
+    """A path as Cursor writes it in names: ``/home/dev/a_b`` is ``home-dev-a-b``."""
     return _NOT_IN_SLUGS.sub("-", name).strip("-")
 
 
@@ -165,7 +165,7 @@ def _iter_folders(
 ) -> Iterator[Path]:
     """The folders whose path below ``folder`` is shortened to ``short``.
 
-    ``looked`` keeps links between folders from being followed in very many orders.
+    ``looked`` keeps links between folders from being followed over and over.
     """
     try:
         place = (folder.resolve(), short)
@@ -243,7 +243,7 @@ def _error(text: str, line: int, origin: Origin, memo: Memo) -> NewMessage:
 def _read_block(
     block: object, role: Role
 ) -> tuple[Role, str, str | None, str | None] | None:
-    """Role, text, tool name and call id of a block; None when nobody speaks in it."""
+    """Role, text, tool name and call id of a block; None if nobody says anything."""
     match block:
         case {"type": "text", "text": str(text)}:
             text = _own_words(text) if role is Role.USER else _without_redacted(text)
@@ -276,7 +276,7 @@ def _own_words(text: str) -> str:
 
 
 def _split(text: str, marks: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """Every text between a pair of marks, and every text outside them."""
+    """All texts between these marks, and all texts outside them."""
     opening, closing = marks
     inside: list[str] = []
     outside: list[str] = []
@@ -302,7 +302,7 @@ def _without_redacted(text: str) -> str:
 
 
 def _remember_time(blocks: list[object], origin: Origin, memo: Memo) -> None:
-    """Note when the person spoke: what follows up to their next message is answer."""
+    """Note when the person spoke, because the answers that follow have no times."""
     for block in blocks:
         written, _ = _split(plain_text([block]), _TIMESTAMP)
         found = _parse_time(written[0]) if written else None

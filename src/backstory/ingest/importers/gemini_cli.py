@@ -50,7 +50,7 @@ class GeminiCli:
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         line, value = record
         if "$rewindTo" in value:
-            # What was rewound was said, too.
+            # Nothing to do: what was rewound was said, too.
             return
         if isinstance(value.get("$set"), dict):
             yield from parse_changes(value["$set"], line, origin, memo)
@@ -85,7 +85,7 @@ class GeminiCliDocument:
 
 
 def _find_project(path: Path, read: ReadBeside) -> dict[str, str]:
-    """The project folder of a session at ``tmp/<name>/chats/…``, if anything tells it.
+    """The project folder of a session at ``tmp/<name>/chats/…``, if it can be found.
 
     The name is a short one that ``projects.json`` explains, or, in older versions, the
     hash of the folder's path. A file inside an archive has nothing beside it.

@@ -1,8 +1,8 @@
 """Goose: all sessions in one SQLite database; in older versions, one JSONL file each.
 
 Goose gives its messages new ids when it moves them from a file into its database, and
-when the database gets a newer schema. So a message is known by its time and its words,
-or by its time and the id of a tool call, which stay the same.
+when the database gets a newer schema. So a message is identified by its time and its
+text, or by its time and the id of a tool call, which stay the same.
 """
 
 import re
@@ -193,7 +193,7 @@ def _facts(db: apsw.Connection, session_id: str) -> Iterator[Item]:
 
 
 class _Session(Struct):
-    """One pass over messages of a session; ``memo`` outlasts it, if need be."""
+    """One pass over messages of a session; ``memo`` may be kept for the next one."""
 
     session_id: str
     origin: Origin

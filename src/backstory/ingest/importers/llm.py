@@ -1,11 +1,11 @@
 """llm: one SQLite database of prompts and responses, in two generations of tables.
 
-Newer versions keep messages by the hash of their content and of all that came before
-them, so that conversations share what they have in common; a turn says which messages
-were sent and which came back. What a turn added is what it did not find there already.
+Newer versions keep messages by the hash of their content and of everything before them,
+so that conversations share what they have in common; a turn says which messages were
+sent and which came back. What a turn added is what was not there before.
 
-For a while llm writes both generations, the response before its turn. What a response
-tells is not told again by the turn of the same id.
+For the time being, llm writes both generations, the response before its turn. What is
+read from a response is not read again from the turn with the same id.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ class LlmLogs:
         self._log: _Log | None = None
 
     def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
-        # What was looked up before this listing may be older than it.
+        # Forget what was looked up before, which may be older than this list.
         self._log = None
         versions: dict[str, str] = {}
         for rows in (_list_threads(db), list_conversations(db)):
@@ -164,7 +164,7 @@ class _Log:
         *,
         is_continued: bool,
     ) -> Iterator[Item]:
-        """What each turn added; the conversation may be older than the first turn."""
+        """What each turn added; the conversation may be older than its first turn."""
         seen = self._hashes_of(forked_from)
         for turn in self._turns.rows(session_id):
             chain, is_known = self._climb(turn["tip_message_hash"], seen)
@@ -178,7 +178,7 @@ class _Log:
             for node in reversed(chain):
                 seen.add(node.hash)
                 for item in self._message(session_id, node, sent):
-                    # Every turn has its system prompt; once is enough.
+                    # Every turn repeats its system prompt; once is enough.
                     if isinstance(item, NewMessage) and item.role is Role.SYSTEM:
                         if item.text in systems:
                             continue
@@ -195,7 +195,7 @@ class _Log:
         return seen
 
     def _climb(self, tip_hash: object, seen: set[str]) -> tuple[list[_Node], bool]:
-        """The messages from a tip upwards, to the first one seen; was there one?"""
+        """The messages from a tip up to one already seen, and whether there was one."""
         chain: list[_Node] = []
         climbed: set[str] = set()
         current = tip_hash
@@ -240,7 +240,7 @@ class _Log:
     def _part(
         self, kind: object, text: object, part: JsonObject, role: Role
     ) -> tuple[Role, str] | None:
-        """Who says what in a part; None when it says nothing, or nothing we know."""
+        """Who says what in a part; None if it is empty or of an unknown kind."""
         match kind:
             case "text":
                 words = as_text(text) or as_text(self._resolve(part))
@@ -265,7 +265,8 @@ class _Log:
                 case {"literal": str(literal)}:
                     pieces.append(literal)
                 case {"fragment": int(fragment_id)}:
-                    # As text: JSON knows numbers that SQLite does not.
+                    # Cast from text, because JSON can have numbers that SQLite cannot
+                    # bind.
                     where = "WHERE id = CAST(? AS INTEGER)"
                     row = next(self._fragments.rows(where, (str(fragment_id),)), {})
                     pieces.append(as_text(row.get("content")) or "[fragment]")
@@ -279,10 +280,11 @@ class _Log:
 
 
 def _own_part(chain: Sequence[_Node], sent_hash: object) -> list[_Node]:
-    """What a later turn added when all its history was written again.
+    """What a later turn added if all its history was written again.
 
-    A changed system prompt changes the hash of every message after it. New are the
-    answers, the prompts and tool results since the answer before, and that prompt.
+    A changed system prompt changes the hash of every message after it. Only the
+    answers, the prompts and tool results since the previous answer, and that system
+    prompt are new.
     """
     own: list[_Node] = []
     is_output = True

@@ -1,4 +1,4 @@
-"""The older tables of llm: responses, and what was sent and called for each of them."""
+"""The older tables of llm: responses, and what was sent and called for each."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from backstory.text.json_values import (
 from backstory.values.history import Item, NewMessage, Problem, Role
 from backstory.values.moments import Moment, parse_moment
 
-# Tables whose rows belong to a response, and the table each row names another row of.
+# Tables whose rows belong to a response, and the table that each row refers to.
 _LINKED = {
     "prompt_fragments": ("fragments", "fragment_id"),
     "system_fragments": ("fragments", "fragment_id"),
@@ -31,9 +31,9 @@ _LINKED = {
 
 
 def list_conversations(db: apsw.Connection) -> Iterator[tuple[object, ...]]:
-    """Id and state of conversations; a response that belongs to none is one itself.
+    """Id and state of conversations; a response without one counts as one by itself.
 
-    A conversation has several rows: rows may be added to a response that is known.
+    A conversation has several rows here, because rows may be added to a known response.
     """
     tables = list_tables(db)
     if not {"responses", "conversations"} <= tables:
@@ -56,7 +56,7 @@ def list_conversations(db: apsw.Connection) -> Iterator[tuple[object, ...]]:
     for table, named in _LINKED.items():
         if not tables.issuperset({table, *(named or ())[:1]}):
             continue
-        # A row counts when what it names is there as well.
+        # A row counts only if the row that it refers to exists.
         join = f"JOIN {named[0]} ON {named[0]}.id = {named[1]}" if named else ""
         yield from db.execute(
             f"""
@@ -98,7 +98,7 @@ class Responses:
         return any(True for _ in self._table.rows(where, (response_id, session_id)))
 
     def parse(self, session_id: str, systems: set[str]) -> Iterator[Item]:
-        """Each response after what was sent for it: tool results, then the prompt."""
+        """Each response, after what was sent for it: tool results, then the prompt."""
         for row in self._by_session.rows(session_id):
             response_id = as_text(row["id"])
             if response_id is None:
@@ -115,7 +115,7 @@ class Responses:
         texts = [*self._contents(self._system_fragments, response_id), own_system]
         system = "\n\n".join(text.strip() for text in texts if text.strip())
         if system and system not in systems:
-            # A response whose fragments are not there yet tells no more than this.
+            # A response whose fragments are not stored yet has only this.
             systems.update((system, own_system))
             native_id = f"{response_id}/system"
             yield NewMessage(session_id, native_id, Role.SYSTEM, system, sent=sent)
@@ -188,7 +188,7 @@ def _linked(db: apsw.Connection, name: str, columns: tuple[str, ...]) -> Lookup:
 
 
 def moment(value: object) -> Moment | None:
-    """A time of the log: always UTC, with or without saying so."""
+    """A time of the log, which is always UTC, whether it says so or not."""
     return parse_moment(value, _as_utc)
 
 

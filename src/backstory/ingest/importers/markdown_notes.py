@@ -1,8 +1,9 @@
 """The Markdown memory of OneClaw and squidbot: long-term notes and daily logs.
 
-One file is one session, and every part of it that was written at a time is one message:
-a flush block of a daily log, a section of long-term notes. A part is known by its
-words, so two copies of notes are joined and an edited part is a new one.
+One file is one session, and every part of it that was written at one time is one
+message: a flush block of a daily log, a section of long-term notes. A part is
+identified by its text, so two copies of notes become one and an edited part is a new
+one.
 """
 
 import re
@@ -29,7 +30,7 @@ from backstory.values.identity import content_id
 from backstory.values.moments import Moment, whole_day
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
-# The writer puts an empty line before its rule; a heading's underline has none.
+# OneClaw puts an empty line before its rule; the underline of a heading has none.
 _RULE = re.compile(r"(?:\A|\n)[ \t]*\n---[ \t]*(?:\n|\Z)")
 _HEADING = re.compile(r"##? +\S")
 _LONG_TERM_TITLE = b"# Long-term Memory"
@@ -62,7 +63,7 @@ class OneClawNotes:
 
 
 def _is_of_oneclaw(path: Path) -> bool:
-    """Whether long-term notes are OneClaw's: others give theirs the same title."""
+    """Whether long-term notes are OneClaw's: other programs use the same title."""
     if any("oneclaw" in part.lower() for part in path.parts):
         return True
     return path.is_absolute() and (path.parent / "daily").is_dir()
@@ -72,7 +73,8 @@ class SquidbotNotes:
     """``memory/cli__local/memory.md`` and ``workspace/MEMORY.md`` of squidbot.
 
     Places as in ``adapters/persistence/jsonl.py`` of github.com/Athemis/squidbot (2026,
-    read 2026-11). The text is whatever the agent wrote, so only the place tells.
+    read 2026-11). The text is whatever the agent wrote, so only the place identifies
+    it.
     """
 
     kind: Literal["document"] = "document"

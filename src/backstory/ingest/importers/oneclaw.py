@@ -34,7 +34,7 @@ _ROLES = {
     "ERROR": Role.ERROR,
     "SYSTEM": Role.SYSTEM,
 }
-# Tool rows have no content of their own; what was asked and answered is here.
+# Tool rows have no content of their own; the input and output are in these columns.
 _PAYLOADS = {Role.TOOL_CALL: "tool_input", Role.TOOL_RESULT: "tool_output"}
 
 _SESSION_COLUMNS = (
@@ -114,7 +114,7 @@ class OneClaw:
 
 
 def _message_states(db: apsw.Connection) -> dict[str, str]:
-    """For each session, text that changes when a row of its messages does.
+    """For each session, text that changes when any of its messages does.
 
     No column says when a message was changed, so checksums of all columns are added up.
     """
@@ -160,7 +160,7 @@ def _attachment_states(db: apsw.Connection) -> dict[str, str]:
 def _messages(
     db: apsw.Connection, session_id: str, session: JsonObject, origin: Origin
 ) -> Iterator[Item]:
-    """The messages in order, with the summary of the older ones where it was made."""
+    """The messages in order, with the summary of older ones where it was made."""
     marks = _attachment_marks(db, session_id)
     summary = _summary(session_id, session, origin)
     for row in iter_rows(
@@ -180,7 +180,7 @@ def _messages(
 
 
 def _summary(session_id: str, session: JsonObject, origin: Origin) -> NewMessage | None:
-    """Each compaction has a boundary of its own, so no summary replaces another."""
+    """A summary, identified by its boundary, so that no summary replaces another."""
     text = as_text(session["compacted_summary"])
     if text is None:
         return None

@@ -53,9 +53,9 @@ class OpenClaw:
 
     Shape as https://github.com/openclaw/openclaw describes it
     (``src/state/openclaw-agent-schema.sql``, ``docs/reference/database-schemas``), read
-    in 2026-11; since 2026.9 large events are compressed. Sessions the person deleted
-    (``session_transcript_archives``) and those moved to files in ``sessions/cold`` are
-    not read.
+    in 2026-11; since 2026.9 large events are compressed. Sessions that the person
+    deleted (``session_transcript_archives``) and those moved to files in
+    ``sessions/cold`` are not read.
     """
 
     kind: Literal["database"] = "database"
@@ -104,7 +104,7 @@ class OpenClaw:
                 )
                 continue
             if event.get("type") == "session":
-                # The header's own id may be that of an earlier file of the session.
+                # The header may have the id of an earlier file of the session.
                 yield parse_header({**event, "id": session_id}, origin)
             if told is not None:
                 # After the header, which says whether the project may be read at all.
@@ -170,7 +170,8 @@ def _session_facts(
 def _told_about(db: apsw.Connection, session_id: str) -> dict[str, object]:
     """What the tables beside the transcript say about a session, by column."""
     told = _row(db, "session_windows", "session_id", session_id, _WINDOW_COLUMNS)
-    # A key names a conversation through all its sessions; its name fits them all.
+    # A key stands for a conversation across all its sessions, so its name fits them
+    # all.
     key = told.get("session_key")
     node = _row(db, "session_nodes", "session_key", key, _NODE_COLUMNS)
     return told | {name: value for name, value in node.items() if value is not None}
@@ -186,7 +187,7 @@ def _current_session(db: apsw.Connection, session_key: object) -> str | None:
 def _row(
     db: apsw.Connection, table: str, key: str, value: object, columns: tuple[str, ...]
 ) -> dict[str, object]:
-    """The row of that key; empty when there is none, or no such table yet."""
+    """The row with that key; empty if there is none, or no such table yet."""
     if not isinstance(value, str) or key not in list_columns(db, table):
         return {}
     rows = iter_rows(db, table, columns, rest=f"WHERE {key} = ?", params=(value,))

@@ -33,7 +33,7 @@ from backstory.values.moments import Moment
 from backstory.values.structs import FrozenStruct
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
-# Steps and snapshots are bookkeeping; an agent that is named is named in the text too.
+# Steps and snapshots are bookkeeping; agents that are mentioned are in the text, too.
 _NOT_CONVERSATION = frozenset(
     {
         "agent",
@@ -198,7 +198,8 @@ def _part(part: JsonObject, part_id: str, role: Role, place: _Place) -> Iterator
     text: str | None = None
     match part:
         case {"type": "text", "synthetic": True} | {"type": "text", "ignored": True}:
-            # Written by the program: the content of named files, nudges to continue.
+            # Written by the program: contents of files that were mentioned, nudges to
+            # continue.
             return
         case {"type": "text"}:
             text = as_text(part.get("text"))

@@ -27,7 +27,7 @@ from backstory.values.history import Item, NewMessage, Problem, Role, SessionFac
 from backstory.values.moments import Moment
 
 # Settings, bookmarks and the state of extensions. A custom message is what an extension
-# injected into the context, memories among it.
+# injected into the context, such as memories.
 _NOT_CONVERSATION = frozenset(
     {
         "active_tools_change",
@@ -146,7 +146,7 @@ def _messages(
     sent: Moment | None,
     ordinal: int,
 ) -> Iterator[Item]:
-    # Entries have had ids since version 2; a made one stands for the whole entry.
+    # Entries have ids since version 2; before, a made id stands for the whole entry.
     own_id: str | None = as_text(entry.get("id"))
     for index, (role, text, tool_name, call_id) in enumerate(parts):
         if own_id is None:
@@ -214,7 +214,7 @@ def _read_assistant(message: JsonObject) -> list[Part]:
 
 
 def _read_command(message: JsonObject) -> list[Part]:
-    """A command the person ran; one they kept from the model is kept from us too."""
+    """A command that the person ran, unless they kept it from the model."""
     if message.get("excludeFromContext"):
         return []
     command, output = as_text(message.get("command")), message.get("output")

@@ -35,7 +35,7 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
     "tool_result": Role.TOOL_RESULT,
 }
-# Records of the program about itself; what is rewound or branched off was said, too.
+# The program's records about itself. What was rewound or branched off was said, too.
 _NOT_SAID = frozenset(
     {
         "agent_bootstrap",
@@ -103,7 +103,7 @@ class QwenCode:
         ):
             yield unknown_record(kind, line)
         elif "forkedFrom" in value:
-            # A copy: the session that this one was branched off has the message.
+            # A copy: the message is in the session that this one was branched from.
             yield from _facts(value, origin, memo)
         elif kind == "system":
             yield from _event(value, line, origin, memo)
@@ -215,7 +215,7 @@ def _event(value: JsonObject, line: int, origin: Origin, memo: Memo) -> Iterator
 
 
 def _summary(history: object) -> str | None:
-    """The summary in what takes the place of a history; the rest of it is a copy."""
+    """The summary in the messages that replace a history; the rest are copies."""
     texts = [
         parts_text(as_object(content).get("parts"), Role.SUMMARY)
         for content in as_list(history)
@@ -260,7 +260,7 @@ def _messages(value: JsonObject, role: Role, origin: Origin) -> Iterator[Item]:
 
 
 def _text(value: JsonObject, parts: list[object], role: Role) -> str:
-    """The text of a message: what was typed, where the record tells it."""
+    """The text of a message: what was typed, if the record says so."""
     shown = as_text(as_object(value.get("systemPayload")).get("displayText"))
     if shown is not None and role in (Role.USER, Role.SYSTEM):
         return shown
@@ -268,7 +268,7 @@ def _text(value: JsonObject, parts: list[object], role: Role) -> str:
 
 
 def _said(parts: list[object]) -> Iterator[object]:
-    """The parts of a prompt without files that were named in it and reminders."""
+    """The parts of a prompt, without reminders and files that were named in it."""
     is_file = False
     for part in parts:
         text = as_object(part).get("text")

@@ -1,7 +1,7 @@
 """RockBot: a log of all turns in JSON lines, and one JSON file per conversation.
 
-Both hold the same turns for a while. A turn has no id, but the same time and text in
-both files, and so the same made id: it is stored once.
+Both hold the same turns for a while. A turn has no id, but it has the same time and
+text in both files, so it gets the same made id and is stored once.
 """
 
 import re
@@ -38,7 +38,7 @@ _FIRST_TURN = re.compile(rb'\s*\[\s*\{\s*"role"\s*:\s*"')
 
 
 class RockBotLog:
-    """``conversation-log/turns.jsonl``, and what its program moved aside.
+    """``conversation-log/turns.jsonl``, and older logs that were moved aside.
 
     Shape as in ``FileConversationLog`` of github.com/MarimerLLC/rockbot (read
     2026-11).
@@ -133,7 +133,7 @@ def _has_log_beside(path: Path) -> bool:
 
 
 def _session_id(path: Path) -> str:
-    """The session id; one with slashes in it is in folders of that name."""
+    """The session id; one with slashes in it is a path of folders."""
     parts = path.with_suffix("").parts
     if _CONVERSATIONS not in parts[:-1]:
         return parts[-1]
@@ -153,7 +153,7 @@ def _message(
 
 
 def _attachments(message: NewMessage, turn: JsonObject) -> Iterator[NewMessage]:
-    """A mark for every attached file: apart, as the log has the turn without them."""
+    """A separate mark for every attached file, because the log has none of them."""
     for index, attachment in enumerate(as_list(turn.get("attachments")), start=1):
         file = as_object(attachment)
         kind = (as_text(file.get("mime")) or "").partition("/")[0]

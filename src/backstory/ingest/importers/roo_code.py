@@ -1,4 +1,4 @@
-"""Roo Code: a list of shown messages per task, in the form it has taken from Cline."""
+"""Roo Code: a list of shown messages per task, in a format taken from Cline."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,7 +33,7 @@ class RooCode:
         )
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
-        """The task's folder and the task it is part of, which newer versions note."""
+        """The task's folder and the task it is part of, which newer versions record."""
         if not path.is_absolute():
             return {}
         try:

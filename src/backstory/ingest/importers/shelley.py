@@ -128,7 +128,7 @@ class Shelley:
 
 
 def _sizes(db: apsw.Connection) -> dict[str, str]:
-    """For each conversation, text that changes when a row of its messages does."""
+    """For each conversation, text that changes when any of its messages does."""
     rows = db.execute(
         f"""
         WITH sizes AS MATERIALIZED (
@@ -146,7 +146,7 @@ def _sizes(db: apsw.Connection) -> dict[str, str]:
 
 
 def _moment(value: object) -> Moment | None:
-    """SQLite's CURRENT_TIMESTAMP has no zone, and is UTC."""
+    """Read a time of SQLite's CURRENT_TIMESTAMP, which is UTC and has no zone."""
     return parse_moment(value, _as_utc)
 
 
@@ -202,7 +202,7 @@ def _row(session_id: str, row: JsonObject) -> Iterator[Item]:
 
 
 def _load(value: object) -> object:
-    """The JSON in a column; None when there is none, or none that can be read."""
+    """The JSON in a column; None if there is none, or it cannot be read."""
     try:
         loaded: object = parse_json(value) if isinstance(value, str) else None
     except ValueError:

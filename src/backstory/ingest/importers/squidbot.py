@@ -1,7 +1,7 @@
 """squidbot: one JSONL file per session, later one history for all of them.
 
 Both layouts may exist side by side with the same messages in them. Lines have no ids,
-so they are made from session, time and text; a line has the same session in either
+so ids are made from session, time and text; a line has the same session in either
 layout.
 """
 
@@ -82,7 +82,7 @@ class Squidbot:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        # A file that is renamed stays the session it began as.
+        # A file that is renamed is still the session it began as.
         if "file" not in memo:
             memo["file"] = _name_of(origin.path)
         given = record.value.get("role")
@@ -110,7 +110,7 @@ def _first_keys(head: bytes) -> set[str]:
 
 
 def _has_mark(record: JsonObject) -> bool:
-    """Whether a line has what other programs' lines of the same keys have not."""
+    """Whether a line has what other programs' lines with the same keys do not have."""
     return {"channel", "sender_id"} <= record.keys() or any(
         isinstance(as_object(call).get("arguments"), dict)
         for call in as_list(record.get("tool_calls"))
@@ -121,17 +121,17 @@ def _has_mark(record: JsonObject) -> bool:
 
 
 def _name_of(path: Path) -> str:
-    """The session of lines that name none: the file's own, or that of all histories."""
+    """The session of lines that name none: the file's, or the one of all histories."""
     if path.name.startswith(_HISTORY):
         return _HISTORY
     return _ROTATED.sub("", path.stem)
 
 
 def _session_id(record: JsonObject, memo: Memo) -> str:
-    """The session of a line, spelt as its file was in the older layout.
+    """The session of a line, spelled like its file in the older layout.
 
     The program signs its answers "assistant"; they belong to whoever spoke last on the
-    same channel, as squidbot itself takes it.
+    same channel, as in squidbot itself.
     """
     named = as_text(record.get("session_id"))
     channel = as_text(record.get("channel"))

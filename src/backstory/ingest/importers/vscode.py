@@ -64,7 +64,7 @@ class VsCodeLog:
     program itself, which needs an account to chat.
     """
 
-    # Not lines: a change may be to anything before it, so all of them are read again.
+    # Not "lines": a line may change anything before it, so all are read again.
     kind: Literal["document"] = "document"
 
     def recognizes(self, path: Path, head: bytes) -> bool:
@@ -101,7 +101,7 @@ def _apply(session: JsonObject, entry: JsonObject) -> bool:
     if not path or kind not in (_SET, _PUSH, _DELETE):
         return False
     if not is_needed(path):
-        # Left out of the session: it would fill the memory.
+        # Not kept in the session, because it would fill the memory.
         return True
     value = prune_value(path, entry.get("v"))
     place: object = session
@@ -118,7 +118,7 @@ def _apply(session: JsonObject, entry: JsonObject) -> bool:
 
 
 def _push(place: object, key: object, values: list[object], start: object) -> bool:
-    """Add to a list, in place of what it has from ``start`` on."""
+    """Add to a list, replacing what it has from ``start`` on."""
     if isinstance(place, dict) and isinstance(key, str) and place.get(key) is None:
         place[key] = []
     items = _find(place, key)
@@ -158,7 +158,7 @@ def _find_project(path: Path, read: ReadBeside) -> dict[str, str]:
 def _session(session: JsonObject, origin: Origin) -> Iterator[Item]:
     requests = as_list(session.get("requests"))
     if not requests:
-        # Every window has an empty session.
+        # Every window has an empty session, which is not reported.
         return
     session_id = as_text(session.get("sessionId"))
     if session_id is None:

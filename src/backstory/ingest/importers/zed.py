@@ -119,7 +119,7 @@ def _unpack(data: Any, kind: object) -> tuple[JsonObject, Problem | None]:
         return {}, Problem(f"unknown data type {kind!r:.80}")
     stream = io.BufferedReader(Unpacked(io.BytesIO(content)))
     try:
-        # What is too long is not unpacked.
+        # A thread that is too long is not unpacked to its end.
         thread, problem = read_object(stream)
     except ZstdError as exc:
         return {}, Problem(f"it cannot be unpacked ({exc})")
@@ -158,7 +158,8 @@ class _Reading(Struct):
     """One pass over the messages of a thread.
 
     Zed gives the person's messages new ids when it brings an old thread up to date. So
-    they are known by their words and their number, and answers by their place after.
+    these are identified by their text and a count, and answers by their place after
+    them.
     """
 
     session_id: str
@@ -167,7 +168,7 @@ class _Reading(Struct):
     # Since the last prompt. A call may be added while another has its result already.
     texts: int = 0
     calls: int = 0
-    # By the id of a call: our id of it, and the name of its tool.
+    # By the id of a call: our id for it, and the name of its tool.
     known: dict[str, tuple[str, str | None]] = field(default_factory=dict)
 
     def take(self, message: object) -> Iterator[Item]:

@@ -1,7 +1,7 @@
 """The requests of a chat in Visual Studio Code, and what was answered to them.
 
 A request is what the person wrote, and a list of parts that the answer is made of:
-text, references in the text, and calls of tools. What a tool was given and gave back is
+text, references in the text, and calls of tools. The input and output of a tool are
 either with its part, or in the metadata that Copilot's extension adds to the request.
 """
 
@@ -72,12 +72,12 @@ _NOT_SAID = frozenset(
         "workspaceEdit",
     }
 )
-# Metadata can be nested without end.
+# Metadata can be nested arbitrarily deep.
 _MAX_DEPTH = 40
 
 
 def prune_session(session: JsonObject) -> JsonObject:
-    """The session without what nobody said, which is most of it."""
+    """The session without data that nobody said, which is most of it."""
     return {
         key: prune_value([key], value)
         for key, value in session.items()
@@ -86,7 +86,7 @@ def prune_session(session: JsonObject) -> JsonObject:
 
 
 def is_needed(path: list[object]) -> bool:
-    """Whether anything at that place in a session is said by anyone."""
+    """Whether anything at that place in a session was said by anyone."""
     if len(path) > 2 and path[0] == "requests":
         return path[2] in _REQUEST_KEYS
     return bool(path) and path[0] in _SESSION_KEYS
@@ -94,7 +94,7 @@ def is_needed(path: list[object]) -> bool:
 
 # Any: whatever the JSON holds.
 def prune_value(path: list[Any], value: Any) -> Any:
-    """A value for that place in a session, without what nobody said."""
+    """A value for that place in a session, without data that nobody said."""
     match path:
         case ["requests"]:
             return [_prune_request(each) for each in as_list(value)]
@@ -216,7 +216,7 @@ class _Request(Struct):
                 yield unknown_record(kind, None)
 
     def _end_text(self) -> Iterator[Item]:
-        """The text up to here, whose parts belong together without a gap."""
+        """The text so far, whose parts are joined without a gap."""
         text = "".join(self.texts)
         self.texts = []
         if text.strip():
@@ -232,7 +232,7 @@ class _Request(Struct):
         yield self._said(suffix, Role.TOOL_CALL, text, name, call_id)
         results = as_object(metadata.get("toolCallResults"))
         contents = as_list(as_object(results.get(call_id or "")).get("content"))
-        # Joined by nothing: a text may be cut into many nodes.
+        # Joined without a gap, because a text may be cut into many nodes.
         result = "".join(_iter_texts(contents, _MAX_DEPTH)) or _returned(part)
         if result.strip():
             yield self._said(
@@ -268,7 +268,7 @@ def _reference(part: JsonObject) -> str:
 
 
 def _given(part: JsonObject) -> str:
-    """What a tool was given, as far as its part tells."""
+    """What a tool was given, as far as its part says."""
     data = as_object(part.get("toolSpecificData"))
     command = as_object(data.get("commandLine"))
     for text in (
@@ -288,7 +288,7 @@ def _given(part: JsonObject) -> str:
 
 
 def _returned(part: JsonObject) -> str:
-    """What a tool gave back, as far as its part tells."""
+    """What a tool gave back, as far as its part says."""
     data = as_object(part.get("toolSpecificData"))
     details = as_object(part.get("resultDetails"))
     output = as_list(details.get("output"))

@@ -9,8 +9,8 @@ The file is never written, never checkpointed, and its owner is never made to wa
 - A log was left behind by a crash: reading it would mean writing beside it, so database
   and log are copied to a temporary folder and read there.
 
-A file can claim more than it holds: pages that point many times at the same page make
-rows without end, and computed columns make long values of nothing. So the work that a
+A file can claim more than it holds: pages that point at the same page many times make
+endless rows, and computed columns make long values out of nothing. So the work that a
 file may cause is limited by its size, far above what an honest file needs.
 """
 
@@ -30,12 +30,12 @@ from backstory.system.files import open_file, stored_bytes
 from backstory.values.structs import FrozenStruct
 
 _BUSY_TIMEOUT_MS = 2_000
-# Steps of SQLite's virtual machine. The honest file that needed the most, of tiny rows
-# alone, took two for each of its bytes.
+# Steps of SQLite's virtual machine. The most that an honest file needed, one of nothing
+# but tiny rows, was two for each of its bytes.
 _MIN_STEPS = 20_000_000
 _STEPS_PER_BYTE = 100
 _STEPS_PER_CHECK = 10_000
-# Bytes that are handed out. A text that is quoted often is handed out as often.
+# Bytes that are returned. A text that many rows refer to is returned as many times.
 _MIN_BYTES_OUT = 128 * 1024 * 1024
 _BYTES_OUT_PER_BYTE = 250
 # The longest value that SQLite ever makes while it reads.
@@ -46,8 +46,8 @@ _VIRTUAL, _STORED = 2, 3  # how pragma_table_xinfo marks computed columns
 class ForeignDatabase(FrozenStruct):
     """An open database of another program.
 
-    ``is_unguarded``: its owner may write it while it is read, so what was read counts
-    only if the signature is still the same afterwards.
+    ``is_unguarded``: its owner may write to it during the reading, so what was read
+    counts only if the signature is still the same afterwards.
     """
 
     db: apsw.Connection
@@ -75,7 +75,7 @@ class Allowance:
         db.set_progress_handler(self._take_steps, _STEPS_PER_CHECK)
         db.row_trace = self._take_row
         longest = max(2 * self._size_bytes, _MIN_LENGTH)
-        # SQLite lowers what is above its own limit.
+        # SQLite lowers a value above its own limit.
         db.limit(apsw.SQLITE_LIMIT_LENGTH, min(longest, 2**31 - 1))
 
     def _take_steps(self) -> bool:
@@ -153,7 +153,7 @@ def _connect(path: Path, options: str, *, is_unguarded: bool) -> ForeignDatabase
     )
     db.set_busy_timeout(_BUSY_TIMEOUT_MS)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    # A crafted schema must not run anything: no views' or triggers' functions.
+    # A crafted schema must not run anything, such as functions in views or triggers.
     db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     allowance = Allowance(sum(map(_stored_bytes, (path, _beside(path, "-wal")))))
     allowance.limit(db)
@@ -163,10 +163,10 @@ def _connect(path: Path, options: str, *, is_unguarded: bool) -> ForeignDatabase
 
 
 class _Readable:
-    """Lets only what is stored be read: no virtual table and no computed column.
+    """Allows reading only what is stored: no virtual tables and no computed columns.
 
-    One step of either can cost any time and memory, and no program that we read from
-    keeps a conversation in them.
+    One step of either can take any amount of time and memory, and no program that we
+    read from keeps a conversation in them.
     """
 
     def __init__(self, db: apsw.Connection) -> None:
@@ -244,7 +244,8 @@ def list_columns(db: apsw.Connection, table: str) -> frozenset[str]:
     """The names of a table's columns: schemas of other programs grow over time.
 
     A view has none: no program that we know reads through one, and a crafted view can
-    have rows without end. Computed columns are among them, so that reading one tells.
+    have rows without end. Computed columns are included, so that an attempt to read one
+    is reported.
     """
     if table not in list_tables(db):
         return frozenset()

@@ -1,4 +1,4 @@
-"""Whatever a source makes its reader raise is a problem of that source alone.
+"""Turn whatever a reader raises into a problem of its source.
 
 Importers are written to raise nothing. A file can be anything, though, so whoever runs
 one expects every error, reports it with its place, and goes on.
@@ -29,9 +29,9 @@ def describe_failure(exc: Exception) -> str:
 
 
 class UntilFailure(Generic[T]):
-    """What ``parse`` gives up to the first error; ``failure`` is that error, if any.
+    """What ``parse`` yields before its first error; ``failure`` is that error, if any.
 
-    So what came before it can be written down first.
+    That way, what came before the error can be written first.
     """
 
     def __init__(self, parse: Callable[[], Iterable[T]]) -> None:

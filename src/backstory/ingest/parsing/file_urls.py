@@ -1,4 +1,4 @@
-"""Folders that programs note as a URL, as editors do."""
+"""Read folders that programs, such as editors, record as a URL."""
 
 import re
 from urllib.parse import unquote, urlsplit

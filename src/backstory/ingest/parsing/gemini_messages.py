@@ -47,7 +47,7 @@ def is_by_qwen(head: bytes) -> bool:
 
 
 def parse_document(file: IO[bytes], origin: Origin) -> Iterator[Item]:
-    """What a session says that is one document.
+    """Parse a session that is one document.
 
     ``origin.beside`` may hold its ``project``.
     """
@@ -201,7 +201,7 @@ def _add_results(
     result: object,
     time: str | None,
 ) -> None:
-    """Add the result of a call, unless only its masked form is left here."""
+    """Add the result of a call, unless only its masked form is left in this record."""
     call_id = as_text(call.get("id"))
     text = result_text(result)
     if text is None or text.startswith(_MASKED):
@@ -225,7 +225,7 @@ def _add_results(
 
 
 def parts_text(content: object, role: Role) -> str:
-    """The text of a message: a string, or parts that belong together without a gap."""
+    """The text of a message: a string, or parts that are joined without a gap."""
     if isinstance(content, str | dict):
         content = [content]
     texts: list[str] = []
@@ -245,7 +245,7 @@ def parts_text(content: object, role: Role) -> str:
 def _without_context(text: str) -> str:
     """A part of a prompt without what hooks put into it.
 
-    With a context goes the blank line that joins it to the prompt, and nothing else.
+    The blank line that joins a context to the prompt is removed with it.
     """
     opening, closing = _HOOK_CONTEXT
     kept, position = "", 0
@@ -271,7 +271,7 @@ def _without_last_context(text: str) -> str:
 
 
 def _without_session(content: object) -> object:
-    """The content of a first message without what the program tells of the machine."""
+    """The content of a first message without the description of the machine."""
     if isinstance(content, list):
         return [part for part in content if not _is_session_context(part)]
     return None if _is_session_context(content) else content
@@ -281,7 +281,8 @@ def _is_session_context(part: object) -> bool:
     match part:
         case str(text) | {"text": str(text)}:
             opening, closing = _SESSION_CONTEXT
-            # Its own first words will do: a long context may have been shortened.
+            # The first words are enough to tell; a long context may have been
+            # shortened.
             return text.startswith(f"{opening}\nThis is the Gemini CLI.") or (
                 text.lstrip().startswith(opening) and text.rstrip().endswith(closing)
             )
@@ -295,7 +296,7 @@ def _mark(data: object) -> str:
 
 
 def result_text(result: object) -> str | None:
-    """What a tool gave back, or None when nothing is there."""
+    """What a tool gave back; None if there is nothing."""
     if isinstance(result, str):
         return result
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Say in a few words what a file holds that could not be understood."""
+"""Describe in a few words the content of a file that could not be understood."""
 
 import codecs
 import io

@@ -1,7 +1,8 @@
 """Read JSON that another program keeps in a document or in a database column.
 
-JavaScript may cut a string between the two halves of a character and write each half;
-strict JSON refuses such text. The text is worth more than the rule it breaks.
+JavaScript may cut a string in the middle of a surrogate pair and write each half;
+strict JSON refuses such text. The text is worth more than the rule it breaks, so it is
+repaired.
 """
 
 from typing import IO, Any
@@ -29,7 +30,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def without_surrogates(value: Any) -> Any:
-    """The same JSON value with half characters replaced in every string of it."""
+    """The same JSON value with half characters replaced in all its strings."""
     match value:
         case str():
             return replace_surrogates(value)
@@ -47,11 +48,11 @@ def without_surrogates(value: Any) -> Any:
 def read_object(
     file: IO[bytes], *, with_list: str | None = None
 ) -> tuple[JsonObject, Problem | None]:
-    """The JSON object that a whole document is, and what is wrong with it.
+    """Read a document that is one JSON object, and what is wrong with it.
 
-    Empty when it cannot be read, or if nothing has been written into it yet; bytes that
-    are not UTF-8 are replaced. An object without the list ``with_list``, of what was
-    said, is of another format.
+    Empty if it cannot be read, or if nothing has been written into it yet; bytes that
+    are not UTF-8 are replaced. An object without ``with_list``, its list of messages,
+    is in another format.
     """
     content = file.read(MAX_DOCUMENT_BYTES + 1)
     if not content.strip():

@@ -1,7 +1,7 @@
 """Read a long JSON list one object at a time, whatever its size.
 
-Exports are such lists. One is cut where its items end, and each item is parsed by
-itself, so memory holds one of them and a damaged one costs no other. A streaming
+Exports are such lists. A list is cut where its items end, and each item is parsed by
+itself, so memory holds one at a time and a damaged one affects no others. A streaming
 JSON parser would end at the first damage, and the one we tried (ijson 3.6.0) read half
 of a surrogate pair as another character and crashed on a number of 5,000 digits.
 """
@@ -26,13 +26,13 @@ MAX_ITEM_BYTES = 24 * 1024 * 1024
 _CHUNK = 256 * 1024
 _BOM = b"\xef\xbb\xbf"
 
-# Everything up to the next bracket, or to a string that does not end in this chunk.
+# Everything up to the next bracket, or up to a string that does not end in this chunk.
 _PLAIN = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 class ListItem(NamedTuple):
-    """One object of a list, and what problems call it: ``conversation 7``."""
+    """One object of a list, and its name in problems, such as ``conversation 7``."""
 
     name: str
     fields: JsonObject
@@ -41,7 +41,7 @@ class ListItem(NamedTuple):
 def parse_each(
     file: IO[bytes], take: Callable[[ListItem], Iterator[Item]]
 ) -> Iterator[Item]:
-    """What ``take`` makes of each conversation in an export, and the problems."""
+    """What ``take`` yields for each conversation in an export, and the problems."""
     for item in iter_items(file):
         if isinstance(item, Problem):
             yield item
@@ -71,14 +71,14 @@ def iter_items(
 ) -> Iterator[ListItem | Problem]:
     """The objects of the list in ``file``; what cannot be read is a problem.
 
-    ``noun`` is what problems call an object.
+    ``noun`` is what an object is called in problems.
     """
     cutter = _Cutter(noun, max_bytes)
     repaired: set[str] = set()
     while chunk := file.read(_CHUNK):
         for item in cutter.feed(chunk):
             found = _parse(item, f"{noun} {cutter.number}", repaired)
-            # The bytes go before the object is worked on: both may be large.
+            # Free the bytes before the object is worked on: both may be large.
             del item
             yield from found
         if cutter.is_done:
@@ -127,7 +127,7 @@ class _Cutter(Struct):
                     return
 
     def end(self) -> Iterator[Problem]:
-        """What is wrong with an end of the file at this point."""
+        """The problem if the file ends at this point."""
         if self._depth > 1:
             yield Problem(
                 f"the file ends in the middle of {self.noun} {self.number}, "
@@ -145,7 +145,7 @@ class _Cutter(Struct):
             if self._in_string:
                 return position
         match = _PLAIN.match(chunk, position)
-        assert match is not None  # it matches nothing, too
+        assert match is not None  # it also matches the empty string
         end = match.end()
         if chunk[end : end + 1] == b'"':
             self._in_string = True
@@ -158,7 +158,7 @@ class _Cutter(Struct):
             self._is_escaped = False
             position += 1
         match = _REST_OF_STRING.match(chunk, position)
-        assert match is not None  # it matches nothing, too
+        assert match is not None  # it also matches the empty string
         end = match.end()
         if chunk[end : end + 1] == b'"':
             self._in_string = False
@@ -230,7 +230,7 @@ def _parse(
 
 # Any: whatever the JSON holds.
 def _repair(raw: bytearray, exc: orjson.JSONDecodeError) -> tuple[Any, str]:
-    """What an item holds that strict JSON refuses, or None; and what is wrong."""
+    """Parse an item that strict JSON refuses; returns it or None, and what is wrong."""
     try:
         text = raw.decode("utf-8")
         what = "half characters or other things that JSON forbids were replaced"
@@ -239,7 +239,7 @@ def _repair(raw: bytearray, exc: orjson.JSONDecodeError) -> tuple[Any, str]:
         what = "bytes that are not UTF-8 were replaced"
     try:
         value = parse_leniently(text)
-        # Written out and read again, so that no half character is left anywhere.
+        # Written out and parsed again, so that no half character is left anywhere.
         value = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
     except RecursionError:
         return None, "is nested too deeply to be read"

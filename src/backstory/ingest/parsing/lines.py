@@ -44,7 +44,7 @@ class LineReader(Struct):
         while raw := self.file.readline(self.max_line_bytes):
             line += 1
             consumed, has_end = len(raw), raw.endswith(b"\n")
-            # A zip entry may give a few bytes more than it was asked for.
+            # A zip entry may return a few bytes more than it was asked for.
             is_long = len(raw) >= self.max_line_bytes and not has_end
             cuts: tuple[CutString, ...] = ()
             if is_long:
@@ -101,7 +101,7 @@ _LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]*\Z")
 
 
 class _Shortener:
-    """Copy JSON text, leaving out what goes beyond the limit inside one string.
+    """Copies JSON text, leaving out what exceeds the limit in any one string.
 
     A string is only ever cut between two characters, never inside an escape.
     """
@@ -120,7 +120,7 @@ class _Shortener:
         # With the escapes that look like a string's end out of the way, every quote
         # begins or ends a string, and finding them is fast.
         masked = chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
-        # Half an escape waits for its other half.
+        # The first half of an escape waits for the second.
         end = len(chunk) - masked.endswith(b"\\")
         self._held = chunk[end:]
         position = 0
@@ -147,13 +147,14 @@ class _Shortener:
     def _cut_head(self) -> bytes:
         if self._string_bytes <= self.max_string_bytes:
             return bytes(self._head)
-        # Only the end is looked at, with all backslashes before it, which are counted.
+        # Only the end is searched, with all backslashes before it, because their number
+        # matters.
         before = self._head[:-_MAX_ESCAPE_BYTES].rstrip(b"\\")
         end = _CUT_ESCAPE.sub(rb"\1", self._head[len(before) :], count=1)
         head = _LAST_CHARACTER.sub(b"", before + end)
         mark = cut_mark(len(head), self._string_bytes)
         self.cuts.append(CutString(mark, self._string_bytes))
-        # The line end in it is escaped, as everything in a JSON string.
+        # The line end in it is escaped, like any in a JSON string.
         return head + mark.replace("\n", "\\n").encode()
 
 

@@ -48,10 +48,10 @@ def iter_recognized(
     formats: Sequence[FormatRow],
     skip: Callable[[Path], bool] = _skip_nothing,
 ) -> Iterator[Source | Problem | FoundFile]:
-    """The sources at ``path``, a file or a folder; a file of no known format as it is.
+    """The sources at ``path``, a file or a folder, and files of unknown formats.
 
-    Only a folder's files with a name that could be a transcript's are opened, and
-    none that ``skip`` names.
+    In a folder, only files whose names could be a transcript's are opened, and none for
+    which ``skip`` is true.
     """
     try:
         is_folder = path.is_dir()
@@ -83,7 +83,7 @@ def _path_of(found: FoundFile | Problem) -> Path:
 
 
 def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
-    """A log is sorted after what was moved aside from it, the highest number first."""
+    """Sort a log after its older parts that were moved aside, highest number first."""
     name = _path_of(found).name
     moved = _MOVED_ASIDE.search(name)
     if moved is None:
@@ -105,7 +105,7 @@ def _is_harmless_link(problem: Problem) -> bool:
 def _is_stranger(
     found: Source | Problem | FoundFile, formats: Sequence[FormatRow]
 ) -> bool:
-    """Whether a database only has the name of one that an importer knows."""
+    """Whether a database has only its name in common with one that we can read."""
     if not isinstance(found, Source) or found.entry:
         return False
     importer = next(row for row in formats if row.name == found.format).load()
@@ -115,7 +115,7 @@ def _is_stranger(
         with open_foreign(found.file.path) as foreign, foreign_errors():
             return not importer.tables <= list_tables(foreign.db)
     except SourceUnreadable:
-        # Reading it says why.
+        # Reading it will say why.
         return False
 
 
@@ -124,7 +124,7 @@ def _recognize_one(
 ) -> Iterator[Source | Problem | FoundFile]:
     if not has_text_name(file):
         yield Problem("its name is not valid UTF-8", path=shown_name(file))
-    # A pipe or a device would be waited for.
+    # Opening a pipe or a device could wait for ever.
     elif not file.is_file():
         yield Problem("neither a file nor a folder", path=str(file))
     else:
@@ -161,7 +161,7 @@ def _look_inside(
     file: FoundFile, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     found: list[FormatRow | str | None] = []
-    # Entries can share their bytes, so it is the sum of them that counts.
+    # Entries can share their bytes, so the sum of their sizes is limited.
     left = max_unpacked(file.size_bytes)
     try:
         with open_file(file.path) as packed, open_zip(packed) as archive:
@@ -198,7 +198,7 @@ def _is_transcript(entry: zipfile.ZipInfo) -> bool:
 def _recognize_entry(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, formats: Sequence[FormatRow]
 ) -> FormatRow | str | None:
-    """The format of an entry, or what is wrong with it; None if it is of no format."""
+    """The format of an entry, or what is wrong with it; None for unknown formats."""
     path = _path_in_zip(entry)
     if PureWindowsPath(path).anchor or ".." in path.parts:
         return f"an entry with an unsafe name, {entry.filename!r}"
@@ -220,8 +220,8 @@ def _recognize_entry(
 def find_format(
     path: Path, head: bytes, formats: Sequence[FormatRow]
 ) -> FormatRow | None:
-    """The first format that takes a file of this name and beginning for its own."""
-    # A suffix in capitals is the same suffix.
+    """The first format that recognizes a file of this name and beginning."""
+    # The case of a suffix makes no difference.
     if path.suffix:
         path = path.with_suffix(path.suffix.lower())
     return next((row for row in formats if row.load().recognizes(path, head)), None)

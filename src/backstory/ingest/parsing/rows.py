@@ -1,8 +1,9 @@
 """Read rows of another program's database, whatever columns and bytes they hold.
 
 Schemas grow over the years, and SQLite allows any bytes in a text column. So a missing
-column reads as None, bytes that are not UTF-8 are replaced, and of a very long value
-only the beginning is read: only the bad value is lost, not the conversation around it.
+column reads as None, bytes that are not UTF-8 are replaced, and only the beginning of a
+very long value is read. That way, only the bad value is lost, not the conversation
+around it.
 """
 
 import codecs
@@ -21,7 +22,7 @@ from backstory.text.cut import cut_mark
 from backstory.text.json_values import compact_json
 from backstory.values.history import CutString, Problem
 
-# A longer value is never in memory as a whole.
+# Longer values are never held in memory as a whole.
 MAX_VALUE_BYTES = 8 * 1024 * 1024
 _CHUNK = 1024 * 1024
 # Ids are much shorter.
@@ -29,9 +30,10 @@ _MAX_KEY_BYTES = 64 * 1024
 
 
 class LongText(str):
-    """The beginning of a value that was too long to read; ``size`` is all of it.
+    """The beginning of a value that was too long to read; ``size`` is its full size.
 
-    A JSON object stays an object; only its long strings are cut: ``cuts``.
+    A JSON object stays an object; only its long strings are cut, and listed in
+    ``cuts``.
     """
 
     __slots__ = ("cuts", "size")
@@ -74,10 +76,11 @@ def report_long(row: Mapping[str, object], what: str) -> Iterator[Problem]:
 
 
 def lenient(expression: str) -> str:
-    """SQL for a value that may hold any bytes; ``decode`` what it gives.
+    """SQL for a value that may hold any bytes; pass its result to ``decode``.
 
-    apsw raises on text that is not UTF-8, but returns bytes as they are. So what comes
-    back as text can only be the size of a value that is too long.
+    apsw raises an error for text that is not UTF-8, but returns bytes as they are. So
+    the SQL returns values as bytes, and text only for the size of a value that is too
+    long.
     """
     return _LENIENT.format(expression, MAX_VALUE_BYTES)
 
@@ -125,7 +128,7 @@ class ForeignTable:
     def rows(
         self, rest: str = "", params: Sequence[str] = ()
     ) -> Iterator[dict[str, Any]]:
-        """The rows that ``rest``, the SQL after FROM, leaves."""
+        """The rows that ``rest``, the SQL after FROM, selects."""
         if not self.known:
             return
         for rowid, *values in self.db.execute(self._select + rest, params):
@@ -149,7 +152,7 @@ class ForeignTable:
         with closing(blob):
             raw = io.BufferedReader(_BlobFile(blob), _CHUNK)
             if raw.peek(1)[:1] == b"{":
-                # IO[bytes] and BufferedReader are not the same to a type checker.
+                # To a type checker, IO[bytes] and BufferedReader are not the same.
                 reader = LineReader(
                     cast(IO[bytes], raw), max_line_bytes=MAX_VALUE_BYTES
                 )
@@ -168,7 +171,7 @@ class ForeignTable:
 
 def _has_rowid(db: apsw.Connection, table: str) -> bool:
     try:
-        # pragma_table_list would tell, but looks at all views of the database as well.
+        # pragma_table_list would tell, but reads all views of the database as well.
         db.execute(f"SELECT rowid FROM {table} LIMIT 0")
     except apsw.SQLError:
         return False
@@ -199,7 +202,7 @@ class _BlobFile(io.RawIOBase):
 
 
 def _short(key: str) -> str:
-    """SQL for a key unless it is so long that many copies of it would fill the disk."""
+    """SQL for a key, or NULL if it is so long that copies of it would fill the disk."""
     return f"CASE WHEN octet_length({key}) <= {_MAX_KEY_BYTES} THEN {key} END"
 
 
@@ -207,7 +210,7 @@ class Lookup:
     """Find a table's rows by a key for which the table itself has no index.
 
     The index is a temporary table beside the database, made once: keys and row numbers
-    of all rows there are at that time. ``keys``: the first that is not NULL counts.
+    of all rows there are at that time. Of ``keys``, the first that is not NULL counts.
     """
 
     _numbers = itertools.count()

@@ -1,8 +1,9 @@
 """Open a source as a stream of bytes: a file, a compressed file, or a zip entry.
 
-A few bytes can unpack to very many. What is compressed may unpack to a multiple of its
-own size that transcripts stay far below, and to no more than any of them has. The same
-goes for a file of holes, which takes no room on the disk however long it is.
+A few bytes can unpack to a huge number. So compressed data may only unpack to a certain
+multiple of its own size, and to a certain maximum, both far above those of any
+transcript. The same goes for a sparse file, which takes no room on the disk however
+long it is.
 """
 
 import codecs
@@ -26,7 +27,7 @@ HEAD_BYTES = 64 * 1024
 MAX_FIRST_LINE_BYTES = 2 * 1024 * 1024
 # JSON lines shrink to a tenth or a twentieth, and to a hundredth if much is repeated.
 MAX_RATIO = 250
-# Less than this does no harm, whatever it was unpacked from.
+# Less than this does no harm, however small it was before it was unpacked.
 HARMLESS_BYTES = 16 * 1024 * 1024
 MAX_UNPACKED_BYTES = 4 * 1024 * 1024 * 1024
 _FOREIGN_ERRORS = (
@@ -49,7 +50,7 @@ def is_seekable(source: Source) -> bool:
 
 @contextmanager
 def open_source(source: Source) -> Iterator[IO[bytes]]:
-    """The bytes of a source. Everything that goes wrong is ``SourceUnreadable``."""
+    """Open a source as bytes. Whatever goes wrong is raised as ``SourceUnreadable``."""
     path = source.file.path
     try:
         if source.entry:
@@ -72,12 +73,12 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
 
 
 def _check_holes(file: IO[bytes]) -> None:
-    """Raise ``SourceUnreadable`` for a file that is nearly all hole."""
+    """Raise ``SourceUnreadable`` for a file that is nearly all holes."""
     size, stored = packed_bytes(file), stored_bytes(file)
     if size > max(stored * MAX_RATIO, HARMLESS_BYTES):
         raise SourceUnreadable(
-            f"of its {size:,} bytes only {stored:,} were ever written, "
-            "which no transcript does"
+            f"only {stored:,} of its {size:,} bytes were ever written; "
+            "no transcript is like that"
         )
 
 
@@ -129,7 +130,7 @@ def open_zip(file: IO[bytes]) -> zipfile.ZipFile:
 def _open_entry(archive: zipfile.ZipFile, name: str, packed: int) -> IO[bytes]:
     try:
         entry = archive.getinfo(name)
-        # No more than this is ever read of it, whatever is packed.
+        # No more than ``file_size`` is ever read of it, whatever is in it.
         if entry.file_size > max_unpacked(packed):
             raise SourceUnreadable(too_much(packed))
         return archive.open(entry)
@@ -142,7 +143,7 @@ def _decompressed(file: IO[bytes]) -> io.BufferedReader:
 
 
 class _Limited(io.RawIOBase):
-    """An unpacked stream; what is too long or damaged ends in ``SourceUnreadable``."""
+    """An unpacked stream; raises ``SourceUnreadable`` if it is too long or damaged."""
 
     def __init__(self, stream: Unpacked, packed: int) -> None:
         self._stream = stream
@@ -165,7 +166,7 @@ class _Limited(io.RawIOBase):
 
 
 def _describe(error: ZstdError) -> str:
-    """Why something cannot be unpacked. The library says it only in its own words."""
+    """Why something cannot be unpacked, from the message of the library."""
     said = str(error).rpartition(": ")[2]
     if "too much memory" in said:
         return (

@@ -1,9 +1,9 @@
 """The messages that Cline and Roo Code show for a task, one JSON list per task.
 
-Both write the list anew whenever it changes, beside what they send to the model. What
-they show is the better record: it has the person's own words without the context that
-is added to them, a time for each message, and it stays whole when the context is
-condensed. It does not have the contents of files that the model read.
+Both rewrite the list whenever it changes, beside the messages that they send to the
+model. What they show is the better record: it has the person's own words without the
+context that is added to them, a time for each message, and it stays complete when the
+context is condensed. It does not have the contents of files that the model read.
 """
 
 import re
@@ -72,7 +72,7 @@ _ERRORS = frozenset(
         "rooignore_error",
     }
 )
-# For these tools, "content" is what they found; for others, it is what they are given.
+# For these tools, "content" is what they found; for others, it is their input.
 _FINDING = frozenset(
     {
         "codebaseSearch",
@@ -105,7 +105,7 @@ def is_task_list(head: bytes) -> bool:
 def begins_with_task(head: bytes) -> bool:
     """Whether the first message is called the task: Cline does that, Roo Code does not.
 
-    What the person wrote may contain anything, but no quotes without a backslash.
+    What the person wrote may contain anything, but its quotes are escaped.
     """
     first = head[:4000].replace(b" ", b"").replace(b"\n", b"")
     kind = first.partition(b'"say":"')[2].partition(b'"')[0]
@@ -160,7 +160,7 @@ class _Task(Struct):
             return
         yield from self.end_output()
         if fields.get("partial") is True and kind != "text":
-            # A call that is still being written down, or was never completed.
+            # A call that is still being written, or was never completed.
             return
         is_task = not self.is_begun and kind in ("task", "text")
         self.is_begun = True
@@ -221,7 +221,7 @@ class _Task(Struct):
 
 
 def _read(kind: str, fields: JsonObject) -> list[_Said] | None:
-    """What a message of that kind says; None if the kind is not known."""
+    """What a message of that kind says; None if the kind is unknown."""
     text = as_text(fields.get("text")) or ""
     if kind in _NOT_SAID:
         return []
@@ -231,7 +231,7 @@ def _read(kind: str, fields: JsonObject) -> list[_Said] | None:
         case "user_feedback" | "task":
             return _said(Role.USER, _words(fields))
         case "user_feedback_diff":
-            # The program tells how the person changed a proposed edit.
+            # The program reports how the person changed a proposed edit.
             return _said(Role.SYSTEM, text)
         case "text" | "image":
             return _said(Role.ASSISTANT, _words(fields))
@@ -281,7 +281,7 @@ def _said(role: Role, text: str) -> list[_Said]:
 
 
 def _parsed(fields: JsonObject) -> JsonObject:
-    """The object that is the text of a message; empty if the text is none."""
+    """The object that is in the text of a message; empty if there is none."""
     text = as_text(fields.get("text")) or ""
     if not text.startswith("{"):
         return {}

@@ -12,7 +12,7 @@ MAX_BESIDE_BYTES = 4 * 1024 * 1024
 def read_beside(path: Path, *, report: Callable[[Problem], None]) -> bytes:
     """What a file beside a source holds; nothing if there is none.
 
-    A file that cannot be read is reported, and holds nothing. It is opened with the
+    A file that cannot be read is reported, and counts as empty. It is opened with the
     same care as a source: no pipes, no devices, no links that lead out of its folder.
     """
     try:

@@ -18,7 +18,7 @@ class OutOfTime(Exception):
 
 
 class Snapshot(FrozenStruct):
-    """What a file looked like before it was opened; lines added to it do not count."""
+    """What a file looked like before it was opened; lines added later do not matter."""
 
     path: Path
     size_bytes: int

@@ -37,10 +37,10 @@ class DatabaseReading(FrozenStruct):
     def open(
         cls, source: Source, importer: DatabaseFormat, signature: str
     ) -> Iterator[Self]:
-        """Raises ``ChangedWhileReading`` at the end if the database was changed.
+        """Open a database; raises ``ChangedWhileReading`` at the end if it was changed.
 
-        That comes before any other error: whatever was wrong with it, a database that
-        changed is read again.
+        That replaces any other error: whatever was wrong, a database that changed is
+        read again.
         """
         with open_foreign(source.file.path) as foreign:
             with foreign_errors():
@@ -68,7 +68,7 @@ class DatabaseReading(FrozenStruct):
         version = conversation.version
         failure = self._take(conversation.native_id, origin, intake)
         if failure is not None:
-            # One conversation that cannot be read costs no other.
+            # A conversation that cannot be read affects no others.
             reason = describe_failure(failure)
             intake.add(Problem(f"conversation {conversation.native_id}: {reason}"))
         if isinstance(failure, SourceUnreadable):
@@ -84,7 +84,7 @@ class DatabaseReading(FrozenStruct):
             )
         )
         if failure is not None and self._foreign.allowance.is_spent:
-            # No other conversation of it would be read either.
+            # No other conversation in this database could be read either.
             raise failure
 
     def _take(self, native_id: str, origin: Origin, intake: Intake) -> Exception | None:

@@ -45,9 +45,10 @@ def read_document(
 
 
 def _report_failure(failure: Exception | None, file: IO[bytes], intake: Intake) -> None:
-    """Report what ended the reading early; it is tried again when it changes."""
+    """Report what ended the reading early; tried again when the file changes."""
     if isinstance(failure, OSError):
-        # The disk's fault, not the content's: tried again in the next run.
+        # A problem of the disk, not of the content, so it is tried again in the next
+        # run.
         intake.commit(None)
         raise failure
     if failure is not None:

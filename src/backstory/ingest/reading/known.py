@@ -11,8 +11,8 @@ from backstory.values.history import FoundFile
 class KnownSources:
     """The sources that were read before, and how far.
 
-    A state counts only while the same sessions would be left out: settings that exclude
-    less than they did make a source count as changed.
+    A state counts only while the same sessions would be left out: if the settings
+    exclude less than before, the source counts as changed.
     """
 
     def __init__(self, states: Mapping[SourceKey, SourceState], rules: Rules) -> None:
@@ -39,7 +39,7 @@ class KnownSources:
         return state.excluded_by in ("", self._rules.fingerprint)
 
     def find_moved(self, file: FoundFile) -> SourceState | None:
-        """What is known of this very file under a name that is gone."""
+        """The state of the same file under a former name that is gone."""
         state = self._by_file_id.get(file.file_id)
         return None if state is None or Path(state.key.path).exists() else state
 

@@ -1,7 +1,7 @@
 """Read a file that grows by lines, from where the last reading stopped.
 
 Every batch is written together with the place it was read to, always between two lines.
-So a reading that is killed resumes after its last batch, and one that meets the same
+So a reading that is killed resumes after its last batch, and one that reads the same
 lines again writes nothing twice.
 """
 
@@ -69,7 +69,7 @@ class LineReading:
         self._origin = origin
         self._start = start
         self._memo = start.memo
-        # Inside something compressed, a reading can neither resume nor be compared.
+        # Inside compressed data, a reading can neither resume nor compare what it read.
         self._snapshot = Snapshot.of(source.file) if is_seekable(source) else None
 
     def read(self, intake: Intake, on_progress: Callable[[int], None]) -> int:
@@ -77,7 +77,7 @@ class LineReading:
 
         Raises ``OutOfTime`` if the time is up; the next reading goes on from there.
 
-        ``on_progress`` is told after every batch how many bytes are read.
+        ``on_progress`` is called after every batch with how many bytes have been read.
         """
         intake.restore(self._memo)
         with open_source(self._source) as file:
@@ -99,7 +99,7 @@ class LineReading:
         return reader.read_to - self._start.read_to
 
     def _stop_here(self, intake: Intake, reader: LineReader) -> NoReturn:
-        """End the reading; nothing is written down of one that has read nothing."""
+        """End the reading; if it has read nothing, it writes nothing."""
         if reader.read_to > self._start.read_to:
             self._write_batch(intake, reader)
         raise OutOfTime
@@ -119,9 +119,10 @@ class LineReading:
     def _report_failure(
         self, failure: Exception | None, intake: Intake, reader: LineReader
     ) -> None:
-        """Report what ended the reading early; it is tried again when it changes."""
+        """Report what ended the reading early; tried again when the file changes."""
         if isinstance(failure, OSError):
-            # The disk's fault, not the content's: tried again in the next run.
+            # A problem of the disk, not of the content, so it is tried again in the
+            # next run.
             self._write_batch(intake, reader)
             raise failure
         if failure is not None:
@@ -131,13 +132,13 @@ class LineReading:
             intake.add(Problem("nothing in it can be read; it may be incomplete"))
 
     def _is_packed(self) -> bool:
-        """Whether there is something in the source that has to be unpacked."""
+        """Whether the source is compressed and not empty."""
         file, entry = self._source.file, self._source.entry
         return file.size_bytes > 0 and not entry and self._snapshot is None
 
     def _write_batch(self, intake: Intake, reader: LineReader) -> None:
-        # A second reading cannot resume in the middle: it would not know which ids it
-        # has met. Killed, it starts again.
+        # A second reading cannot resume in the middle, because it would not know which
+        # ids it has read. If it is killed, it starts again.
         is_second = self._start.is_second
         progress = None if is_second else self._progress(intake, reader, is_last=False)
         intake.commit(progress)
@@ -145,7 +146,7 @@ class LineReading:
     def _progress(
         self, intake: Intake, reader: LineReader, *, is_last: bool
     ) -> SourceState:
-        """How far the file is read: up to the last line that the reader has given."""
+        """How far the file is read: up to the last line that the reader returned."""
         file = self._source.file
         state = SourceState(
             key=intake.key,

@@ -25,9 +25,9 @@ Vectors: TypeAlias = "NDArray[np.float32]"
 class Embedder(Protocol):
     """Turns texts into vectors whose nearness is nearness of meaning.
 
-    Any text is accepted: empty, a megabyte long, with NUL, half a surrogate pair. Of a
-    text longer than the model reads, only the beginning counts. One embedder may be
-    used from several threads at once, and in a forked child.
+    Any text is accepted: empty, a megabyte long, with NUL, half a surrogate pair. Only
+    the beginning of a text counts if it is longer than the model reads. One embedder
+    may be used from several threads at once, and in a forked child.
     """
 
     @property
@@ -51,9 +51,9 @@ class Embedder(Protocol):
         ...
 
     def get_ready(self) -> None:
-        """Load what takes long, beside other work as far as that can be; never raises.
+        """Load what takes long, in the background as far as possible; never raises.
 
-        A search calls it first, and then does what needs no vector.
+        A search calls this first, and then does what needs no vector.
         """
         ...
 
@@ -63,7 +63,7 @@ class Embedder(Protocol):
 
 
 def model_of(fingerprint: str) -> str:
-    """The model that a fingerprint names, however texts are prepared for it."""
+    """The model that a fingerprint names, without how texts are prepared for it."""
     return fingerprint.rpartition(":")[0] or fingerprint
 
 

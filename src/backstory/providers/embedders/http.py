@@ -28,11 +28,11 @@ _PIPELINE = "1"
 # About 2,000 tokens, which every recent model reads.
 _MAX_CHARS = 8_000
 _MAX_BATCH_CHARS = 100_000
-# A text is not halved further: at this length, length is not why it is refused.
+# Shorter texts are not halved: their length cannot be why they are refused.
 _MIN_CHARS = 64
 
 _FOR_TEXTS = Patience(max_tries=4, max_wait_s=20, max_total_s=90)
-# A search does not wait as long; but a server that loads its model may need it.
+# A search does not wait that long, but a server that loads its model may need it.
 _FOR_A_QUERY = Patience(max_tries=2, max_wait_s=1, max_total_s=30)
 
 
@@ -96,7 +96,7 @@ class HttpEmbedder(ABC):
         return True
 
     def get_ready(self) -> None:  # noqa: B027, the same for all
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     def close(self) -> None:
         self._server.close()
@@ -175,7 +175,7 @@ def _split(texts: Sequence[str], max_batch: int) -> Iterator[list[str]]:
 
 
 def _smaller(texts: Sequence[str]) -> list[Sequence[str]]:
-    """The two halves of a batch, or half of a single text; nothing if it is short."""
+    """The two halves of a batch, or half of a single text; nothing if that is short."""
     if len(texts) > 1:
         middle = len(texts) // 2
         return [texts[:middle], texts[middle:]]

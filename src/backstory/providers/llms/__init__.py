@@ -35,7 +35,7 @@ LLMS = (
         default_model="claude-haiku-5-5",
         default_url="https://api.anthropic.com",
         key_variables=("ANTHROPIC_API_KEY",),
-        # Longer prompts cost five times as much a token.
+        # Longer prompts cost five times as much per token.
         context_tokens=100_000,
     ),
     LlmRow(
@@ -72,7 +72,7 @@ LLMS = (
     ),
     LlmRow("none", "", "No language model."),
 )
-# Which key in the environment counts first.
+# If several keys are in the environment, the first of these is used.
 _BY_KEY = ("anthropic", "openai", "gemini")
 
 
@@ -124,7 +124,7 @@ def load_llm(
 
 
 def _pick(*, url: str, key: str, environ: Mapping[str, str]) -> LlmRow:
-    """What ``auto`` stands for. Asks nobody and starts nothing."""
+    """What ``auto`` stands for. Contacts no server and starts no program."""
     if url:
         return get_llm_row("openai")
     if key:

@@ -1,7 +1,7 @@
 """The user's own agent program as a language model, without a key or a server.
 
-It runs in an empty private folder, without tools, hooks or sessions as far as its
-options allow, and without Backstory's environment variables.
+It runs in an empty private folder, without Backstory's environment variables and, as
+far as its options allow, without tools, hooks or sessions.
 """
 
 import re
@@ -46,7 +46,8 @@ _WILL_FAIL_AGAIN = re.compile(
 class AgentLlm(ABC):
     """What all agent programs have in common."""
 
-    # Set by the agent program's session in which Backstory runs, for its own use.
+    # Variables that the agent program sets for its own use in a session in which
+    # Backstory runs.
     session_variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, row: LlmRow, options: LlmOptions) -> None:

@@ -63,10 +63,10 @@ class Llm(Protocol):
         ...
 
     def check(self) -> None:
-        """See whether it can be asked, as far as that costs no tokens.
+        """Check whether the model can be asked, as far as that costs no tokens.
 
-        Raises ``ProviderError`` if it cannot: a program that is not there, a server on
-        the user's own machine that does not run or does not have the model.
+        Raises ``ProviderError`` if it cannot: a program is missing, or a server on the
+        user's own machine does not run or does not have the model.
         """
         ...
 

@@ -85,7 +85,7 @@ def to_answer(call: Call, reply: Reply, model: str) -> Answer:
     sent = estimate_tokens(call.system) + estimate_tokens(call.prompt)
     return Answer(
         text,
-        # Zero comes from a server that does not count.
+        # A zero comes from a server that does not count.
         reply.input_tokens or sent,
         reply.output_tokens or estimate_tokens(reply.text),
     )
@@ -99,7 +99,7 @@ def _without_fence(text: str) -> str:
 
 
 def read_text(value: object) -> str:
-    """A provider's text. Raises ``TypeError`` for anything else."""
+    """Return a text of a provider. Raises ``TypeError`` for anything else."""
     if not isinstance(value, str):
         raise TypeError("not a text")
     return value

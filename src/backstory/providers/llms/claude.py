@@ -18,7 +18,7 @@ class ClaudeLlm(AgentLlm):
     session_variables = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 
     def _arguments(self, call: Call, folder: Path) -> list[str]:
-        # In a file: every user of the machine can read command lines.
+        # In a file, because every user of the machine can read command lines.
         file = folder / _SYSTEM_FILE
         file.write_text(call.system or "Answer the user.", encoding="utf-8")
         return [

@@ -51,7 +51,8 @@ class HttpLlm(ABC):
         self._context_tokens = options.context_tokens or row.context_tokens
         # Names of request parts that the server rejected.
         self._rejected: frozenset[str] = frozenset()
-        # A try that times out has used up the time, so it is not paid for twice.
+        # One try may use up all the time, so a call that times out is not paid for
+        # twice.
         self._patience = Patience(_MAX_TRIES, _MAX_WAIT_S, options.timeout_s)
         self._server = Server(
             Client(
@@ -128,7 +129,7 @@ class HttpLlm(ABC):
         return to_answer(call, reply, self._server.shown)
 
     def check(self) -> None:
-        """Do nothing: whether a provider answers is only known by asking it."""
+        """Do nothing: only asking a provider tells whether it answers."""
         return
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from backstory.providers.http import Json, Patience
 from backstory.providers.llms.calls import Call, Ending, Reply, read_count, read_text
 from backstory.providers.llms.http import HttpLlm
 
-# A server says at once what it knows of a model; nothing is loaded for it.
+# A server says at once what it knows about a model, without loading it.
 _CHECK = Patience(max_tries=1, max_wait_s=0, max_total_s=10)
 
 
@@ -37,7 +37,7 @@ class OllamaLlm(HttpLlm):
             # Otherwise the beginning of a long prompt is dropped silently.
             "truncate": False,
             "options": {
-                # Always the same: a change would load the model again.
+                # Always the same, because a change would load the model again.
                 "num_ctx": self._context_tokens,
                 "num_predict": call.max_output_tokens,
             },

@@ -1,7 +1,7 @@
 """Run a program with a text on its standard input, within limits of time and size.
 
 Input and output are unnamed files: nothing is left behind, no pipe can fill up, and
-nobody else can read them, as every user can read command lines.
+unlike command lines, other users cannot read them.
 """
 
 import os
@@ -61,7 +61,7 @@ def run_program(
             stderr=errors,
             cwd=folder,
             env=dict(environ),
-            # A process group of its own, so that all of it can be killed.
+            # In its own process group, so that all of it can be killed.
             start_new_session=True,
         )
         try:

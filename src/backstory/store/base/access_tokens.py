@@ -1,12 +1,12 @@
 """What the store of access tokens promises, and how a token is made and hashed.
 
-Only a hash of a token is kept, so who reads the store, or a backup of it, cannot use
-it. Passwords need a slow hash because people choose them and others can guess them. A
-token is 256 random bits: nobody can guess one, however fast each guess is checked, so
-plain SHA-256 is enough, and costs a request a microsecond.
+Only a hash of a token is kept, so reading the store, or a backup of it, gives nobody a
+token that works. Passwords need a slow hash because people choose them and others can
+guess them. A token is 256 random bits: nobody can guess one, however fast each guess is
+checked, so plain SHA-256 is enough, and costs a request a microsecond.
 
-Tokens are looked up by their hash. How long that takes may tell somebody which hashes
-begin like that of a guess; that is of no use without a token that has such a hash.
+Tokens are looked up by their hash. How long a lookup takes may reveal how much of a
+hash a guess matches, but that is of no use without a token that has such a hash.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from typing import Protocol
 from backstory.errors import BadQuery, show_value
 from backstory.values.access import AccessToken, Grant, Scope
 
-# What tokens begin with, so that people and scanners for leaked keys know them.
+# What tokens begin with, so that people and scanners for leaked keys recognize them.
 TOKEN_START = "bst_"
 _RANDOM_BYTES = 32
 _SHOWN_CHARS = len(TOKEN_START) + 4
@@ -35,30 +35,30 @@ class AccessTokens(Protocol):
         scope: Scope,
         expires_at: datetime | None = None,
     ) -> tuple[str, AccessToken]:
-        """Make a token; returns it, which nobody can do again.
+        """Make a token and return it; it cannot be shown again later.
 
         ``name`` is for people. Raises ``BadQuery``, and ``UnknownName`` for a tenant
-        that there is not.
+        that does not exist.
         """
         ...
 
     def list(self) -> list[AccessToken]:
-        """All tokens, in the order in which they were made, also those that expired."""
+        """All tokens in the order in which they were made, including expired ones."""
         ...
 
     def revoke(self, token_id: int) -> AccessToken:
-        """Delete a token, which no longer works then. Raises ``UnknownName``."""
+        """Delete a token, so that it no longer works. Raises ``UnknownName``."""
         ...
 
     def find_grant(self, token: str) -> Grant | None:
-        """What a token lets in; None if it is wrong, expired or revoked.
+        """What a token grants access to; None if it is wrong, expired or revoked.
 
-        The day is noted as that of its last use.
+        Today is recorded as the day of its last use.
         """
         ...
 
     def has_usable(self) -> bool:
-        """Whether there is any token that lets somebody in to a memory."""
+        """Whether any token gives access to a memory."""
         ...
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def beginning_of(token: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """The name of a token. Raises ``BadQuery`` if it cannot be one."""
+    """Return a token's name, stripped. Raises ``BadQuery`` if it cannot be one."""
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise BadQuery(

@@ -1,4 +1,4 @@
-"""What writing a batch changed so far: the part that is the same in every database."""
+"""The steps of writing a batch that are the same in every database."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from backstory.store.base.history import (
 from backstory.values.history import Problem
 from backstory.values.structs import replace
 
-# More problems of this kind would tell nothing new.
+# More problems of this kind would say nothing new.
 _MAX_GIVEN_TWICE = 100
 
 
@@ -38,7 +38,7 @@ class BatchSteps:
         )
 
     def _wait_for_session(self) -> None:
-        """Have the source read again: it tells of a session that does not exist yet."""
+        """Have the source read again: it mentions a session that does not exist yet."""
         if self._progress is not None:
             # A source without a signature counts as changed.
             self._progress = replace(self._progress, signature="")

@@ -1,6 +1,6 @@
 """Compare vectors by their signs, one bit each: a code.
 
-That is enough to choose the few hundred of a million that are worth comparing exactly.
+That is enough to choose, from a million, the few hundred worth comparing exactly.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from backstory.store.base.index import UnitFilter
 
 try:
     import simsimd
-except ImportError:  # some machines have no wheels of it
+except ImportError:  # there are no wheels for some machines
     simsimd = None  # type: ignore[assignment]
 
-# This many are compared exactly: enough to find 99 % of the nearest twenty, also of
+# This many are compared exactly: enough to find 99 % of the nearest twenty, even among
 # many vectors.
 _COMPARED = 128
 _COMPARED_OF_MANY = 300
 _MANY = 100_000
-# For each that is compared exactly, this many are chosen by their codes.
+# For each vector that is compared exactly, this many are chosen by their codes.
 BY_CODES = 4
 _GUESSED_FROM = 20_000
 # In place of the time of a unit that has none.
@@ -44,7 +44,7 @@ def fit(
     containers: NDArray[np.int64],
     said: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Which of the units match, given columns with what a filter asks for."""
+    """Which of the units match, given the columns that a filter looks at."""
     wanted = np.zeros(256, np.bool_)
     wanted[[int(kind) for kind in where.kinds]] = True
     fits = wanted[kinds]
@@ -87,14 +87,14 @@ def choose_likely(
     if everything:
         distances = distances[slots]
     near = slots[_smallest(distances, BY_CODES * count)]
-    # The whole vector, compared with signs.
+    # The query is compared as a whole vector, the others by their signs.
     signs = np.unpackbits(codes[near], axis=1, count=len(vector))
     likely = np.einsum("ij,j->i", signs.astype(np.float32), vector)
     return near[np.argpartition(-likely, count)[:count]]
 
 
 def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
-    """Where the ``count`` smallest are, and all others as small as the last of them."""
+    """Where the ``count`` smallest are, and all that tie with the last of them."""
     # Distances are small integers, so counting is faster than sorting. Most are ruled
     # out beforehand by a bound estimated from a sample.
     step = max(1, len(distances) // _GUESSED_FROM)

@@ -1,20 +1,20 @@
 """Copies of a memory that are not complete yet, which nobody can use.
 
-Every read and write looks at this, and hooks do, so nothing is imported here.
+Every read and write checks this, as do hooks, so this module imports nothing.
 """
 
-# The name of the state of a history that says what is being copied there.
+# The state of a history that says what is being copied into it.
 COPYING = "copying"
 
 
 def check_complete(is_copying: bool, place: str) -> None:
     """Raise ``StoreIncomplete`` for a copy that is not complete.
 
-    What is read there would be part of a memory, without a word about the rest, and
-    copying would overwrite what is written there.
+    Reading it would silently return only part of a memory, and the rest of the copying
+    would overwrite what was written to it.
     """
     if is_copying:
-        # As above.
+        # Imported here so that the module itself imports nothing.
         from backstory.errors import StoreIncomplete
 
         raise StoreIncomplete(f"{place}: it is a copy that is not complete")

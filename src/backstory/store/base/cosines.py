@@ -1,4 +1,4 @@
-"""Compare vectors from the cache with that of a query. Imports numpy, which is slow."""
+"""Compare cached vectors with a query's vector. Imports numpy, which is slow."""
 
 from collections.abc import Mapping
 

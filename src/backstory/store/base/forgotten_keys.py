@@ -1,7 +1,7 @@
-"""The keys under which ids are remembered that must never be stored again.
+"""The keys that stand for ids that were forgotten and must never be stored again.
 
-They are salted hashes: enough to know what was forgotten when a source is read again,
-and nothing that tells what it was.
+They are salted hashes: enough to recognize what was forgotten when a source is read
+again, but not to tell what it was.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,15 +30,15 @@ class ForgottenKeys(FrozenStruct):
         return self._hash(_MESSAGE, session, native_id)
 
     def of_title(self, message: str) -> bytes:
-        """Of a title that is known by a message; whose session it is, is not known."""
+        """The key of a title that names a message; the title's session is unknown."""
         return self._hash(_TITLE, record_of(message))
 
     def of_titles(self, messages: Iterable[str]) -> list[bytes]:
-        """Of titles that name one of the messages: a program may write one later."""
+        """The keys of titles for these messages; a program may still write one."""
         return list(dict.fromkeys(map(self.of_title, messages)))
 
     def of_batch(self, batch: Batch) -> Iterator[bytes]:
-        """Of everything in a batch that may have been forgotten."""
+        """The keys of everything in a batch that may have been forgotten."""
         ids = {each.message.session_id for each in batch.messages}
         ids.update(facts.native_id for facts in batch.facts)
         yield from map(self.of_session, ids.union(batch.emptied))
@@ -48,10 +48,10 @@ class ForgottenKeys(FrozenStruct):
             yield self.of_title(titled.message_id)
 
     def leave_out(self, batch: Batch, known: Mapping[bytes, int | None]) -> Batch:
-        """The batch without what has one of these keys.
+        """The batch without anything that has one of these keys.
 
-        The key of a session has a time: only what was said before is left out. With
-        None, it is everything.
+        The key of a session may have a time: then only what was said before it is left
+        out. With None, all of the session is.
         """
         messages = [
             each for each in batch.messages if not self._is_forgotten(each, known)
@@ -87,7 +87,7 @@ class ForgottenKeys(FrozenStruct):
         return any(key in known for key in self._of_kept(kept))
 
     def _of_kept(self, kept: KeptMessage) -> tuple[bytes, bytes]:
-        """A message whose id was given twice is stored under an id by its content."""
+        """A message's keys: by its id, and by its content if the id was given twice."""
         message = kept.message
         return (
             self.of_message(message.session_id, message.native_id),

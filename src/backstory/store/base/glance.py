@@ -29,7 +29,7 @@ class Glance(Protocol):
         ...
 
     def list_named_sessions(self, beginning: str, limit: int) -> list[NamedSession]:
-        """The sessions whose id begins so, the most recently active first."""
+        """The sessions whose id begins with it, the most recently active first."""
         ...
 
     def list_project_folders(self) -> list[str]:

@@ -1,8 +1,9 @@
 """What a history store promises, whatever database is behind it.
 
 A store holds sessions, their messages, and how far each source has been read. The
-last belongs with the first two, because it must change in the same transaction: a
-reader that is killed resumes where it stopped, losing and repeating nothing.
+position in a source belongs with the messages, because both must change in the same
+transaction: a reader that is killed resumes where it stopped, losing and repeating
+nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -63,8 +64,8 @@ class ReadFile(NamedTuple):
 class KeptMessage(FrozenStruct):
     """A new message ready to be stored.
 
-    ``full_bytes`` is the length of the whole text if it was cut, ``line`` the line of
-    the source that it came from.
+    ``full_bytes`` is the length of the whole text if it was cut; ``line`` is the line
+    of the source that it came from.
     """
 
     message: NewMessage
@@ -82,9 +83,9 @@ class Batch(Struct):
     session and message. ``is_companion``: the source only adds facts to sessions that
     exist; while one does not, the source counts as changed, so that it is read again.
     ``titles`` wait for the messages that they name. ``logged`` are sessions that were
-    summarized elsewhere, each with the id of the last message that was.
+    summarized elsewhere, each with the id of the last message that is in a summary.
 
-    ``replaces``: a message with a known id replaces the old one. Otherwise the same id
+    ``replaces``: a message with a known id replaces the old one. Without it, a known id
     with another text means that the file used the id twice, and both texts are kept.
     ``reread`` holds the numbers of the messages that a second reading has met so far;
     only those count as used twice.
@@ -125,8 +126,8 @@ class SessionFilter(FrozenStruct):
     """Which sessions to list; every condition that is set must hold.
 
     ``folder`` matches sessions that ran in it or below it, ``folder_name`` those that
-    ran in any folder of that name. Between ``active_since`` and ``started_before`` are
-    the sessions in which something may have been said in that time.
+    ran in any folder of that name. ``active_since`` and ``started_before`` together
+    match the sessions in which something may have been said in that time.
     """
 
     host: str | None = None
@@ -152,7 +153,7 @@ class Change(FrozenStruct):
     """Messages of a session that were written: the numbers of the first and last.
 
     Without numbers, only facts about the session changed. The number 0 means that all
-    its messages were deleted. ``tag`` is random, and makes no difference.
+    its messages were deleted. ``tag`` is random; changes are compared without it.
     """
 
     change_id: int
@@ -194,16 +195,16 @@ class HistoryStore(Protocol):
     """Sessions and messages. Safe to use from several threads and processes.
 
     Every write is one transaction, and durable when the call returns. Failures are
-    raised as ``StoreProblem``; after one, the store is as it was before the call. Only
-    after ``StoreUnreachable``, all of it may have been written: the connection to a
-    server was lost before it could say so. Writing it again does no harm.
+    raised as ``StoreProblem``; after one, the store is as it was before the call. The
+    exception is ``StoreUnreachable``: the connection to a server was lost before it
+    answered, so everything may have been written. Writing it again does no harm.
     """
 
     def check_complete(self) -> None:
         """Raise ``StoreIncomplete`` for a copy that ``move`` has not completed.
 
-        Whatever reads or writes the history does so; this is for what is in files
-        beside it.
+        All reads and writes of the history check this themselves; this is for what is
+        in files beside it.
         """
         ...
 
@@ -236,7 +237,7 @@ class HistoryStore(Protocol):
         ...
 
     def add_loose_problems(self, problems: Sequence[Problem], *, now: datetime) -> None:
-        """Add to them what is not among them yet."""
+        """Add to these problems those that are not among them yet."""
         ...
 
     def change_seen_notes(
@@ -244,7 +245,7 @@ class HistoryStore(Protocol):
     ) -> None:
         """Write what ``change`` returns when given all seen notes, by key.
 
-        It may be called twice: what it returned last was written.
+        ``change`` may be called twice: what it returned last was written.
         """
         ...
 
@@ -258,18 +259,21 @@ class HistoryStore(Protocol):
     ) -> Forgetting:
         """Delete parts of sessions, and never store them again.
 
-        ``facts`` is only recorded: how many facts of the notes go at the same time.
+        ``facts`` is only recorded: how many facts are deleted from the notes at the
+        same time.
 
-        A message is left out by every later ``write`` if its id was forgotten, or its
-        session, unless it was said after that and this was not to last. Nothing but
-        hashes of the ids stays. A session of which every message is forgotten is gone.
+        Every later ``write`` leaves out a message if its id or its session was
+        forgotten; of a session, what was said afterwards is only left out if the part
+        ``is_lasting``. Nothing but hashes of the ids is kept. A session whose messages
+        are all forgotten is gone.
         """
         ...
 
     def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
-        """Let what was forgotten then be stored again; None if there is no such number.
+        """Let what one call forgot be stored again; None for an unknown number.
 
-        The sources of those hosts count as changed, so that they are read again.
+        The sources of the hosts concerned count as changed, so that they are read
+        again.
         """
         ...
 
@@ -296,9 +300,9 @@ class HistoryStore(Protocol):
     def list_said_before(
         self, at: datetime, *, role: Role | None = None
     ) -> list[ForgottenPart]:
-        """What was said before a time, perhaps only by one role, of each session.
+        """What was said in each session before a time, perhaps only by one role.
 
-        A message without a time was said when its session began.
+        A message without a time counts as said when its session began.
         """
         ...
 
@@ -315,7 +319,7 @@ class HistoryStore(Protocol):
         ...
 
     def list_read_files(self) -> list[ReadFile]:
-        """The same, with just enough to see what changed: takes a tenth of the time."""
+        """Every source ever read, with just enough to see what changed; much faster."""
         ...
 
     def list_sessions(self, where: SessionFilter) -> list[Session]:
@@ -333,8 +337,8 @@ class HistoryStore(Protocol):
         """The shortest name that ``find_sessions`` finds each session by, and no other.
 
         That is the first 8, 13 or 18 characters of an id longer than 12, else the whole
-        id, else ``host/id``. Subagents (``<id>/...``) do not count if the session of
-        that ``<id>`` is found too. Unknown sessions are left out.
+        id, else ``host/id``. Subagents (``<id>/...``) do not count if the session
+        ``<id>`` is found too. Unknown sessions are left out.
         """
         ...
 
@@ -385,8 +389,8 @@ class HistoryStore(Protocol):
         """The last reply to what the user said at each place.
 
         That is the assistant's last message before the user's next one, among the next
-        100 messages of the two; other roles do not count. A place without a reply is
-        left out.
+        100 messages of these two roles; other roles do not count. A place without a
+        reply is left out.
         """
         ...
 
@@ -413,8 +417,8 @@ class HistoryStore(Protocol):
     ) -> list[Message]:
         """Messages that contain a folded text, newest first, by reading them all.
 
-        Slow; for when there is no index. ``where`` says which may be found; ``until``
-        is when to stop, on the monotonic clock.
+        Slow: only for when there is no index. ``where`` says which may be found;
+        ``until`` is when to stop, on the monotonic clock.
         """
         ...
 
@@ -425,7 +429,7 @@ class HistoryStore(Protocol):
     def get_titles(self, session_ids: Collection[int]) -> dict[int, str]:
         """The titles that sessions were given, by their programs or by whoever records.
 
-        A session that is only known by its beginning is left out.
+        A session that was never given a title is left out.
         """
         ...
 
@@ -434,7 +438,7 @@ class HistoryStore(Protocol):
         ...
 
     def has_messages(self) -> bool:
-        """Whether there are any, which is faster to tell."""
+        """Whether there are any messages, which is faster than counting them."""
         ...
 
     @property
@@ -449,7 +453,7 @@ class HistoryStore(Protocol):
     def find_tag(self, change_id: int) -> int | None:
         """The random tag of a change; None if there is no change of that number.
 
-        A history that was restored from a backup uses numbers again, but no tags.
+        A history that was restored from a backup reuses numbers, but no tags.
         """
         ...
 
@@ -472,8 +476,8 @@ class HistoryStore(Protocol):
     def count_by_quarter_hour(self, session_ids: Collection[int]) -> dict[int, int]:
         """How many messages of these sessions were sent in each quarter of an hour.
 
-        By its start in microseconds. A message of which no time is known, or only the
-        day, does not count.
+        Each quarter is given by its start in microseconds. A message whose time is
+        unknown, or of which only the day is known, does not count.
         """
         ...
 

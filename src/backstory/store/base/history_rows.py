@@ -37,7 +37,7 @@ def _table(
     return HistoryTable(name, tuple(columns.split()), keys, numbered)
 
 
-# In an order in which each refers to those before it alone.
+# In an order in which each table refers only to those before it.
 HISTORY_TABLES = (
     _table(
         "sources",
@@ -81,7 +81,7 @@ HISTORY_TABLES = (
         "outcome",
     ),
     _table("journal_state", "name value"),
-    # How far each session is summarized. A message of it has to be there first.
+    # How far each session is summarized; refers to messages, so it comes after them.
     _table("logged_sessions", "session_id last_logged_message_id"),
     _table(
         "changes",
@@ -94,8 +94,8 @@ HISTORY_TABLES = (
 class HistoryRows(Protocol):
     """Reads and writes the rows of one history. Raises ``StoreProblem``.
 
-    What is read is one state of the history, from the first use to ``close``, unless
-    rows are written.
+    Reads see one state of the history from the first use to ``close``, unless rows are
+    written.
     """
 
     @property
@@ -108,7 +108,7 @@ class HistoryRows(Protocol):
     def iter_rows(self, table: HistoryTable, *, after: int | None) -> Iterator[Row]:
         """The rows of a table in the order of their keys.
 
-        Of a numbered one, those with a number higher than ``after``.
+        Of a numbered table, only those with a number higher than ``after``.
         """
         ...
 
@@ -126,18 +126,18 @@ class HistoryRows(Protocol):
         """Delete everything, and take an identity; keep ``state`` as ``COPYING``.
 
         From then on, nobody else can use it. Does nothing and returns False if the last
-        change is no longer ``last_change``; None if that does not matter.
+        change is no longer ``last_change``, unless that is None.
         """
         ...
 
     def insert_rows(self, table: HistoryTable, rows: Sequence[Row]) -> None:
-        """Insert rows, all or none of them; what is there already stays."""
+        """Insert rows, all or none of them; rows that exist already are kept."""
         ...
 
     def finish(self, state: str) -> None:
         """Delete the state ``COPYING``, and keep ``state`` as ``COPIED``.
 
-        What is written from now on is new.
+        Anything written later counts as new.
         """
         ...
 
@@ -153,7 +153,7 @@ def checksum(rows: Iterator[Row]) -> tuple[int, str]:
     digest = blake2b(digest_size=16)
     count = 0
     for row in rows:
-        # Python writes each kind of value differently, and never the same for two.
+        # ``repr`` is different for any two values, also of different types.
         digest.update(repr(row).encode("utf-8", errors="surrogatepass"))
         count += 1
     return count, digest.hexdigest()

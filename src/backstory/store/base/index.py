@@ -1,9 +1,9 @@
 """What a search index promises, whatever database is behind it.
 
-An index is made from the history and the Markdown files, and can be made again. What
-is *found* in it is a unit: a message, a session's name, a fact or a section of a file.
-What is *shown* is the chunk around it. Whatever changes together is written in one
-transaction, so a reader sees all of a change or none of it.
+An index is made from the history and the Markdown files, and can be rebuilt from them.
+What is *found* in it is a unit: a message, a session's name, a fact or a section of a
+file. What is *shown* is the chunk around it. Whatever changes together is written in
+one transaction, so a reader sees all of a change or none of it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class IndexedFile(FrozenStruct):
 
 # -- what is read ---------------------------------------------------------------------
 
-# The first time, and the first time that is too late; None for no limit.
+# From this time (inclusive) to this time (exclusive); None for no limit.
 Bounds = tuple[int | None, int | None]
 
 
@@ -63,8 +63,8 @@ class UnitFilter(FrozenStruct):
     """Which units may be found; every condition that is set must hold.
 
     Times are microseconds; ``said_before`` itself is excluded. Units without a time
-    match only if neither is set. Units of which only the day is known may have bounds
-    of their own, ``days``: the same days begin at other times in UTC.
+    match only if neither bound is set. Units of which only the day is known may have
+    bounds of their own, ``days``, because their days begin at other times in UTC.
     """
 
     kinds: frozenset[UnitKind]
@@ -77,12 +77,12 @@ class UnitFilter(FrozenStruct):
 
     @property
     def has_conditions(self) -> bool:
-        """Whether it leaves out anything but the units in ``without``."""
+        """Whether the filter leaves out anything but the units in ``without``."""
         return self.kinds != _ALL_KINDS or self._has_bounds
 
     @property
     def leaves_out_only_notes(self) -> bool:
-        """Whether the units in ``without`` and notes are all that it leaves out."""
+        """Whether the filter leaves out only notes and the units in ``without``."""
         return self.kinds >= _TALK and not self._has_bounds
 
     @property
@@ -100,7 +100,7 @@ class UnitFilter(FrozenStruct):
         return self.said_from, self.said_before
 
     def kinds_by_bounds(self) -> dict[Bounds, list[UnitKind]]:
-        """The kinds, grouped by when units of them may be found."""
+        """The kinds, grouped by the bounds of their units."""
         if self.days is None and self.kinds:
             return {(self.said_from, self.said_before): sorted(self.kinds)}
         grouped: dict[Bounds, list[UnitKind]] = {}
@@ -133,7 +133,7 @@ class Unit(NamedTuple):
 class ActiveSession(NamedTuple):
     """Messages of a session within one of several spans of time.
 
-    ``span`` is the place of the span in the list that was given.
+    ``span`` is the position of the span in the list that was given.
     """
 
     span: int
@@ -144,7 +144,7 @@ class ActiveSession(NamedTuple):
 
 
 class IndexedText(FrozenStruct):
-    """The folded text of a unit; the hash is of its meaning, if it has one."""
+    """The folded text of a unit, and the hash of its meaning if it has one."""
 
     unit: Unit
     folded: str
@@ -207,8 +207,8 @@ class MadePassages(FrozenStruct):
 class TurnPart(NamedTuple):
     """What a message of an agent is in its turn.
 
-    ``request_id`` is the user's last message before it, if any. It is a step if a tool
-    was called right after it.
+    ``request_id`` is the user's last message before it, if any. The message is a step
+    if a tool was called right after it.
     """
 
     request_id: int | None = None
@@ -223,10 +223,10 @@ class BestPassage(NamedTuple):
 
 
 class IndexCounts(FrozenStruct):
-    """How many units there are, how many want a vector, and how many have one.
+    """How many units there are, how many need a vector, and how many have one.
 
-    A unit that is also embedded passage by passage counts twice as one of the latter.
-    ``messages`` are those of the units that are messages.
+    A unit that is also embedded passage by passage counts twice among those that have
+    one. ``messages`` counts the units that are messages.
     """
 
     units: int = 0
@@ -257,7 +257,7 @@ class EmbeddingCache(Protocol):
     def add(
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
     ) -> dict[bytes, int]:
-        """Keep vectors, unless there is one already; returns their numbers."""
+        """Store the vectors that are not in it yet; returns the numbers of all."""
         ...
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
@@ -312,7 +312,7 @@ class IndexWriter(Protocol):
         ...
 
     def find_new_sessions(self, session_ids: Collection[int]) -> set[int]:
-        """Those of these sessions of which the index has no units and no chunks."""
+        """Those of these sessions that have no units and no chunks in the index."""
         ...
 
     def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
@@ -375,7 +375,7 @@ class IndexWriter(Protocol):
     def set_passages(self, fingerprint: str, made: Sequence[MadePassages]) -> int:
         """Give units the vectors of their passages; returns how many needed them.
 
-        None does if the units' own vectors are of another model.
+        That is none if the units' own vectors are of another model.
         """
         ...
 
@@ -419,10 +419,10 @@ class SearchIndex(Protocol):
         ...
 
     def end_view(self) -> None:
-        """See what is there now, from the next call on.
+        """Let the next call of this thread see the current state.
 
         For a thread in ``one_view`` that is about to wait for another one: each may
-        need a connection, of which there are not many.
+        need a connection, and there are only a few.
         """
         ...
 
@@ -469,12 +469,12 @@ class SearchIndex(Protocol):
     ) -> list[int]:
         """Which of these units have every one of the words in their own text.
 
-        A spelling of several words counts wherever these are in the text.
+        The words of a spelling of several words may be anywhere in the text.
         """
         ...
 
     def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
-        """The same score for given units; those with none of the words are left out."""
+        """The BM25 score of given units; those with none of the words are left out."""
         ...
 
     def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
@@ -482,7 +482,7 @@ class SearchIndex(Protocol):
         ...
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
-        """The same, or None if so many units contain it that finding them is slow."""
+        """Like ``find_text``, or None if finding all units that contain it is slow."""
         ...
 
     def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
@@ -498,7 +498,7 @@ class SearchIndex(Protocol):
     ) -> list[ActiveSession]:
         """The messages that match, counted by span and session.
 
-        A span is a first time, and the first time that is too late.
+        A span is from one time (inclusive) to another (exclusive).
         """
         ...
 
@@ -517,7 +517,7 @@ class SearchIndex(Protocol):
         ...
 
     def find_turn_parts(self, unit_ids: Collection[int]) -> dict[int, TurnPart]:
-        """Which part these messages of an agent have in their turns."""
+        """What each of these messages of an agent is in its turn."""
         ...
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
@@ -565,14 +565,14 @@ class SearchIndex(Protocol):
     ) -> list[ToEmbed]:
         """Units whose passages still need vectors, the newest first.
 
-        Only those of sessions in which tools were used; the hashes are of all passages.
+        Only units of sessions in which tools were used; each hash covers all passages.
         """
         ...
 
     def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
         """How many matching units need a vector, out of how many with a meaning.
 
-        The second is 0 if the first is.
+        If none need one, both numbers are 0.
         """
         ...
 
@@ -593,7 +593,7 @@ class SearchIndex(Protocol):
     def find_best_passages(
         self, vector: "Vector", unit_ids: Collection[int]
     ) -> dict[int, BestPassage]:
-        """The nearest passage of those of these units that have vectors of them."""
+        """The nearest passage of each of these units whose passages have vectors."""
         ...
 
     def delete_unused_vectors(self, hashes: Collection[bytes] | None = None) -> None:
@@ -610,13 +610,13 @@ class SearchIndex(Protocol):
     # -- maintenance ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
-        """Stop what these threads are reading; they get a ``StoreProblem``."""
+        """Stop the reads of these threads; they get a ``StoreProblem``."""
         ...
 
     def get_ready(self, folded: str) -> None:
-        """Begin to do, beside other work, what the first search would wait for.
+        """Begin in the background what the first search would otherwise wait for.
 
-        That search is for a folded query.
+        ``folded`` is the folded query of that search.
         """
         ...
 
@@ -632,7 +632,7 @@ class SearchIndex(Protocol):
         """Erase what was deleted from the disk.
 
         A large index may put this off until more has been deleted. A server may leave
-        some of it to its own maintenance, and does so where its tables are large.
+        some of this to its own maintenance, and does for large tables.
         """
         ...
 
@@ -649,7 +649,7 @@ class SearchIndex(Protocol):
         ...
 
     def delete_leftovers(self) -> None:
-        """Delete what they left. Raises ``StoreLocked`` while another writes."""
+        """Delete these leftovers. Raises ``StoreLocked`` if another writer is busy."""
         ...
 
     def size_bytes(self) -> int:

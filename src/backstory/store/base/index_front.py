@@ -1,6 +1,6 @@
-"""What the front of every search index has in common: it passes on what it is asked.
+"""The part of a search index that only passes calls on to its pieces.
 
-Each way of finding is a piece of its own, which differs from database to database.
+Each way to search is a piece of its own, which differs from database to database.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from backstory.store.base.index import BestPassage, IndexedFile, UnitFilter, Wor
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
 
-# The state that names the model of the vectors, and the cache that they are from.
+# The state that names the model of the vectors and the cache that they come from.
 VECTORS_OF = "vectors_of"
 
 

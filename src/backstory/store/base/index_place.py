@@ -1,4 +1,4 @@
-"""Where a home keeps its index and its cache of vectors, whatever database that is.
+"""Where a home keeps its index and its cache of vectors, in any database.
 
 Both can be made again from the history and the notes, so a damaged one is replaced.
 """
@@ -46,13 +46,13 @@ class IndexPlace(Protocol):
         ...
 
     def owns(self, problem: StoreProblem) -> bool:
-        """Whether a problem is with what can be made again, so that a rebuild helps."""
+        """Whether a problem is with the index or the cache, so that a rebuild helps."""
         ...
 
     def repair_embeddings_if(
         self, problem: StoreProblem, close: Callable[[], None]
     ) -> bool:
-        """Repair the cache of vectors if the problem is with it; returns whether.
+        """Repair the cache of vectors if the problem is with it, and return whether.
 
         ``close`` closes it and the index. Vectors that cannot be read are made again.
         """
@@ -63,13 +63,13 @@ class IndexPlace(Protocol):
         ...
 
     def has_new_index(self) -> bool:
-        """Whether there is one, in the making or left behind."""
+        """Whether there is a new index, being built or left behind."""
         ...
 
     def remove_new_index(self) -> None:
-        """Delete it, if it has not taken the place of the current one."""
+        """Delete the new index, unless it has already replaced the current one."""
         ...
 
     def reset_index(self) -> None:
-        """Make the index an empty one, whatever is wrong with it."""
+        """Replace the index with an empty one, whatever is wrong with it."""
         ...

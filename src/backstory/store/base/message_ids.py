@@ -1,7 +1,7 @@
 """Decide under which id each message of a batch is stored, and with what content.
 
-Whatever the database: a message is known by its id within its session. An id that a
-source gives twice, with different contents, stands for two messages.
+In every database, a message is known by its id within its session. An id that a source
+gives twice, with different contents, stands for two messages.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ class SessionMessages(FrozenStruct):
 
 
 class ResolvedMessages(FrozenStruct):
-    """Messages by id: the number and content they have, and the content they get."""
+    """Messages by id: the number and content they have, and their new content."""
 
     stored: dict[str, tuple[int, Content]]
     wanted: dict[str, Content] = field(default_factory=dict)
@@ -41,12 +41,12 @@ class ResolvedMessages(FrozenStruct):
 
     @property
     def new(self) -> list[tuple[str, Content]]:
-        """What is not stored yet, in order."""
+        """The messages that are not stored yet, in order."""
         return [item for item in self.wanted.items() if item[0] not in self.stored]
 
     @property
     def changed(self) -> list[tuple[int, Content]]:
-        """What is stored with another content: its number, and the new content."""
+        """The messages that are stored with another content: number and new content."""
         return [
             (self.stored[native_id][0], content)
             for native_id, content in self.wanted.items()
@@ -99,8 +99,8 @@ def id_by_content(message: NewMessage) -> str:
 def record_of(native_id: str) -> str:
     """The id of the record that a message is a part of.
 
-    A title names the record, or any part of it: which of them is a message is not known
-    when it is read.
+    A title names the record or any part of it: when it is read, it is not known which
+    parts are messages.
     """
     return native_id.partition("/")[0]
 

@@ -1,7 +1,7 @@
-"""What a note store promises: small named texts, none of which is overwritten unseen.
+"""What a note store promises: small named texts, never overwritten unread.
 
-Each has a version, which is another one after every change. Who writes says which
-version they have read, and is refused if it is no longer the latest.
+Each has a version, which changes with every write. A writer says which version it has
+read, and is refused if that is no longer the latest.
 """
 
 from typing import Protocol

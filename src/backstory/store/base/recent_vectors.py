@@ -1,7 +1,7 @@
-"""The vectors that were read last: a search reads hundreds, many of them again.
+"""The vectors that were read last: each search reads hundreds, many of them again.
 
-From the database each takes several microseconds, because it is on a page of its own
-whose checksum is compared.
+Reading one from the database takes several microseconds, because each is on a page of
+its own, whose checksum is verified.
 """
 
 import threading
@@ -10,13 +10,13 @@ from typing import ClassVar
 
 
 class RecentVectors:
-    """Vectors of one file by number, up to a size; what was not used for longest goes.
+    """Vectors of one file by number, up to a size; the least recently used go first.
 
     They cannot be outdated: in a file with the same identity, a number always stands
     for the same vector.
     """
 
-    # For each file that is open. Some 26,000 vectors of the bundled model.
+    # For each open file; some 26,000 vectors of the bundled model.
     max_bytes: ClassVar[int] = 40_000_000
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class RecentVectors:
 
     def clear(self) -> None:
         with self._lock:
-            # The one that was used last comes last.
+            # In order of use: the most recently used vector is last.
             self._vectors: dict[int, bytes] = {}
             self._size_bytes = 0
 
     def find(self, identity: str, embedding_ids: Collection[int]) -> dict[int, bytes]:
-        """Those of these vectors that are known."""
+        """Those of these vectors that are kept here."""
         with self._lock:
             if identity != self._identity:
                 return {}

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 class Match(NamedTuple):
     """A passage with some of the terms: how often it has each, and its length.
 
-    The length is in mean lengths.
+    The length is relative to the mean length.
     """
 
     passage_id: int
@@ -43,7 +43,7 @@ class RunIndex(Protocol):
         ...
 
     def rank_phrase(self, phrase: str, limit: int) -> list[int]:
-        """The same for passages with the words of a phrase in a row in their text."""
+        """The best passages whose text has the words of a phrase in a row."""
         ...
 
     def match(

@@ -1,4 +1,4 @@
-"""Find the shortest name of each session that is its own.
+"""Find the shortest unambiguous name of each session.
 
 A name finds the sessions with that id, or ``host/id``; if there is none, those whose
 ids begin with it.
@@ -12,7 +12,7 @@ from backstory.values.identity import is_below
 _SHORT_ID_CHARS = (8, 13, 18)
 _MAX_WHOLE_ID_CHARS = 12
 
-# A name, an id or the beginning of one that it may mean, and its host, or None for any;
+# A name; an id, or the beginning of one, that it may mean; the host, or None for any;
 # perhaps a session to leave out with its subagents: id and number.
 Way = tuple[str, str, str | None, str | None, int | None]
 # A name, and a session that it finds: id and number.
@@ -28,8 +28,8 @@ def find_short_ids(
 ) -> dict[int, str]:
     """The names of sessions, given as number, host and id, by number.
 
-    ``list_exact`` finds all sessions with an id; ``list_first`` the first one, by id,
-    that has messages and an id that begins so.
+    ``list_exact`` finds all sessions with an id; ``list_first`` finds the first one, by
+    id, that has messages and an id that begins with it.
     """
     rows = list(sessions)
     tried = {native_id: _names_to_try(native_id) for _, _, native_id in rows}
@@ -47,7 +47,7 @@ def _names_to_try(native_id: str) -> list[str]:
         return [native_id]
     lengths = {*_SHORT_ID_CHARS, len(native_id)}
     if "/" in native_id:
-        # What its parent's id begins with, too, would find the parent.
+        # Anything shorter is also a beginning of the parent's id, and would find that.
         before = native_id.rindex("/") + 1
         lengths |= {before + length for length in _SHORT_ID_CHARS}
     return list(dict.fromkeys(native_id[:length] for length in sorted(lengths)))
@@ -62,7 +62,7 @@ def _find_only(
     """
     found = _group(list_exact([way for name in names for way in _ways(name)]))
     begun = [way for name in names if name not in found for way in _ways(name)]
-    # The first by id is the parent, if there is one of all others.
+    # If one session is the parent of all the others, it comes first by id.
     firsts = _group(list_first(begun))
     firsts = {name: [min(sessions)] for name, sessions in firsts.items()}
     others: list[Way] = [

@@ -20,7 +20,7 @@ MESSAGE_COLUMNS = """
     sent_at, utc_offset_min, full_bytes
 """
 
-# What messages are counted by.
+# The span by which messages are counted.
 QUARTER_HOUR_US = 15 * 60 * 1_000_000
 
 # How many messages after the user's are searched for the last reply to it.
@@ -114,7 +114,7 @@ def read_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment 
 
 
 def to_bounds(instant: datetime | None) -> tuple[int | None, int | None]:
-    """What times are compared with, and what whole days are compared with."""
+    """The bound for exact times, and the bound for whole days."""
     if instant is None:
         return None, None
     moment = Moment(instant)
@@ -123,7 +123,7 @@ def to_bounds(instant: datetime | None) -> tuple[int | None, int | None]:
 
 
 def to_opening(text: str) -> str:
-    """What a session is called by a message of its beginning; "" if by none."""
+    """The name that a session gets from one of its first messages; "" if none fits."""
     return make_title(text, _EXCERPT_CHARS)
 
 

@@ -25,8 +25,7 @@ class Due(FrozenStruct):
 class Summary(FrozenStruct):
     """What a model made of some messages of one day, waiting to be written.
 
-    ``lists`` holds the ``SummaryLists`` as JSON; ``marker`` is
-    unlike that of any other summary.
+    ``lists`` holds the ``SummaryLists`` as JSON; ``marker`` is unique to the summary.
     """
 
     session_id: int
@@ -69,7 +68,7 @@ class SummaryStore(Protocol):
     def list_due(self, *, now: datetime | None) -> list[Due]:
         """The sessions that may be tried now, the oldest first.
 
-        With None, also those that were postponed.
+        With None, includes those that were postponed.
         """
         ...
 
@@ -82,7 +81,7 @@ class SummaryStore(Protocol):
         ...
 
     def delete_due(self, due: Due) -> None:
-        """Note that a session is done, unless more was asked for since."""
+        """Note that a session is done, unless it became due again since."""
         ...
 
     def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
@@ -103,7 +102,7 @@ class SummaryStore(Protocol):
     def add_summary(self, summary: Summary, *, of: SetAside | None = None) -> None:
         """Keep a summary until it is written into the notes.
 
-        It may be ``of`` messages that were set aside, and are not any more.
+        If it is ``of`` messages that were set aside, they no longer are.
         """
         ...
 
@@ -116,17 +115,17 @@ class SummaryStore(Protocol):
         ...
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Note that these are in the notes: their sessions are logged so far."""
+        """Note that these are in the notes and their sessions are logged up to them."""
         ...
 
-    # -- what it could not make anything of ---
+    # -- what it could not summarize ---
 
     def set_aside(self, messages: SetAside) -> None:
         """Leave out messages, so that those after them can be summarized."""
         ...
 
     def list_set_aside(self) -> list[SetAside]:
-        """All messages that were left out, in the order in which they were."""
+        """All messages that were left out, in the order in which that happened."""
         ...
 
     def take_back(self, messages: SetAside) -> None:
@@ -147,7 +146,7 @@ class SummaryStore(Protocol):
     ) -> int | None:
         """Record a call before it is made; None if it would exceed the day's tokens.
 
-        Until it is settled, it counts with the most that it can use.
+        Until it is settled, it counts as the most tokens that it can use.
         """
         ...
 

@@ -1,14 +1,15 @@
-"""Cut texts into the words that an index has: the same ones, whatever the database.
+"""Split texts into the words that an index has, the same in every database.
 
-FTS5 does it for SQLite; other databases borrow its tokenizer, so that the same words
-are found and ranked the same way everywhere. Hooks use this as well; it imports little.
+FTS5 does this for SQLite; other databases borrow its tokenizer, so that the same words
+are found and ranked the same way everywhere. Hooks use this as well, so it imports
+little.
 """
 
 import apsw
 
 
 def make_tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:
-    """The tokenizer of all indexes, which is used through a connection."""
+    """The tokenizer of all indexes, which works through a connection."""
     return db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
 

@@ -9,7 +9,7 @@ from backstory.system.fork_safety import block_forks, reset_in_child
 
 
 class WordTokenizer:
-    """Cuts texts into words, in any thread."""
+    """Splits texts into words, in any thread."""
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -24,6 +24,6 @@ class WordTokenizer:
         local = self._local
         with block_forks():
             if not hasattr(local, "tokenizer"):
-                # From a connection of its own, which no other thread closes.
+                # On a connection of its own, which no other thread closes.
                 local.tokenizer = make_tokenizer(apsw.Connection(":memory:"))
             return tokenize(local.tokenizer, text)

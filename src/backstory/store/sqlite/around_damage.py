@@ -1,6 +1,6 @@
-"""Answer questions about messages where one statement would meet a damaged page.
+"""Read messages where a single statement would run into a damaged page.
 
-Here, messages are read one by one, so only those that are damaged are missing.
+Messages are read one by one, so only the damaged ones are missing.
 """
 
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ from backstory.store.sqlite.messages import (
 from backstory.values.history import Message, Role
 
 _SPEAKERS = (Role.USER, Role.ASSISTANT)
-# How far from a message its neighbours are looked for.
+# How far from a message to look for its neighbours.
 _REACH = 50
 
 # The messages of a session from one position to another; damaged ones are left out.
@@ -88,8 +88,8 @@ def list_latest_turn(list_sound: ListSound, session_id: int) -> list[int]:
 def find_message(
     db: apsw.Connection, session_id: int, name: str, *, find_proven: FindProven
 ) -> Message | None:
-    """A message by its native id or number, also one that is damaged."""
-    # Only indexes are read, whose pages may be sound.
+    """A message by its native id or number, even if it is damaged."""
+    # Only indexes are read, because their pages may be sound.
     number = db.execute(
         """
         SELECT message_id FROM messages INDEXED BY sqlite_autoindex_messages_1

@@ -1,8 +1,8 @@
 """The table ``changes``: what was written, in order, so that indexes can follow.
 
 A row is a run of messages, or a session whose facts alone changed. Rows are never
-deleted: an index of any age can catch up from where it is. Each has a random tag, by
-which an index knows that it is still the change that it took in.
+deleted: an index of any age can catch up from where it is. Each has a random tag, so
+that an index can tell that it is still the change that it has indexed.
 """
 
 from collections.abc import Iterable

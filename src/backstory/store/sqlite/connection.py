@@ -34,10 +34,10 @@ logger = lazy_logger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 _LARGE_BYTES = 256_000_000
-# How long to wait for readers, which keep the log from being emptied.
+# How long to wait for readers, because the log cannot be emptied while they read.
 _LOG_WAIT_MS = 1_000
 
-# What SQLite's errors mean; the first row that matches counts.
+# What SQLite's errors mean; the first row that matches applies.
 _MEANINGS: tuple[tuple[type[apsw.Error], type[StoreProblem], str], ...] = (
     (apsw.BusyError, StoreLocked, "another process is writing it"),
     (apsw.LockedError, StoreLocked, "another process is writing it"),
@@ -53,7 +53,7 @@ _IO_HINT = (
     "check the disk, its free space, your quota, "
     "and how large files may get (ulimit -f)"
 )
-# Is told what is wrong, in a few words.
+# Called with what is wrong, in a few words.
 OnDamage = Callable[[str], None]
 
 # Why these connections are read-only.
@@ -65,7 +65,7 @@ _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
 def limit_page_caches(max_bytes: int) -> None:
     """Have all connections of this process together cache no more than this, roughly.
 
-    Beyond it, a connection replaces pages of its own instead of keeping more of them.
+    Beyond that, a connection evicts its own pages instead of keeping more of them.
     """
     apsw.soft_heap_limit(max_bytes)
 
@@ -73,15 +73,15 @@ def limit_page_caches(max_bytes: int) -> None:
 def is_large(path: Path) -> bool:
     """Whether a database is so large that its connections need larger caches.
 
-    With the usual ones, a search would read most pages from the file, and check them,
-    again.
+    With the usual ones, every search would read most pages from the file again, and
+    check them again.
     """
     return path.stat().st_size > _LARGE_BYTES
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, naming the file. Forks wait until it is done."""
+    """Turn SQLite's errors into ours, naming the file. Forks wait for the block."""
     try:
         with block_forks():
             yield
@@ -116,7 +116,7 @@ def open_database(
 
     Only its owner may read it. Commits reach the disk before they return. If it cannot
     be written, or the disk is full, it is opened read-only, as it is. ``on_damage`` is
-    told if the end of its log was lost, which shows only now.
+    called if the end of its log was lost, which only shows now.
     """
     try:
         return _open_to_write(path, migrations, on_damage)
@@ -145,7 +145,7 @@ def _open_to_write(path: Path, migrations: str, on_damage: OnDamage) -> apsw.Con
         db = apsw.Connection(str(path), vfs=page_checksums.VERIFIED)
         try:
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            # One that is closed by the garbage collector must not write.
+            # A connection that the garbage collector closes must not write.
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             if not path.stat().st_size:
                 page_checksums.reserve_bytes(db)
@@ -157,7 +157,7 @@ def _open_to_write(path: Path, migrations: str, on_damage: OnDamage) -> apsw.Con
                 "PRAGMA temp_store = MEMORY",
             ):
                 _execute_patiently(db, pragma)
-            # Who else has it locked has read its log.
+            # Whoever else has it locked has read its log already.
             with suppress(apsw.BusyError):
                 if is_end_lost(db, path, last_commit):
                     on_damage(warn_of_lost_end(path))
@@ -171,10 +171,10 @@ def _open_to_write(path: Path, migrations: str, on_damage: OnDamage) -> apsw.Con
 
 
 def close_database(db: apsw.Connection) -> None:
-    """Close a connection; the last one moves what is in the log into the file.
+    """Close a connection; the last one to close moves the log into the file.
 
-    If there is no room for that, it stays in the log, where it is as safe. Raises
-    ``apsw.ThreadingViolationError`` if another thread is using the connection.
+    If there is no room for that, the data stays in the log, where it is just as safe.
+    Raises ``apsw.ThreadingViolationError`` if another thread is using the connection.
     """
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
@@ -281,8 +281,8 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 def migrate(db: apsw.Connection, path: Path, folder: str) -> None:
     """Apply the numbered scripts of ``folder`` that are new to this database.
 
-    All of them in one transaction with the version number: of two processes that open
-    a new file at once, one applies them, and nobody sees a schema in between.
+    They run in one transaction with the version number: if two processes open a new
+    file at once, one applies them, and nobody sees a half-made schema.
     """
     latest = latest_version(folder)
     version = schema_version(db)
@@ -295,7 +295,9 @@ def migrate(db: apsw.Connection, path: Path, folder: str) -> None:
     if not version and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
         # Another process may have made them just now.
         if not schema_version(db):
-            raise StoreDamaged(f"{path}: it has tables of no version", path=path)
+            raise StoreDamaged(
+                f"{path}: it has tables but no schema version", path=path
+            )
         version = schema_version(db)
     if version == latest:
         return
@@ -325,8 +327,8 @@ def read_migrations(folder: str) -> tuple[str, ...]:
 
 @cache
 def _list_migrations(folder: str) -> list[Path]:
-    # importlib.resources would find them too, but takes milliseconds to import.
-    # Neither is a glob worth the expression that it compiles.
+    # importlib.resources would find them too, but takes milliseconds to import. A glob
+    # is avoided too, because it compiles a regular expression.
     scripts = Path(__file__).with_name(folder).iterdir()
     return sorted(each for each in scripts if each.suffix == ".sql")
 

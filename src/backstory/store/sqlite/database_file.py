@@ -1,10 +1,10 @@
 """Create, read and copy database files without losing the locks on them.
 
-When a process closes a file, it loses all locks that it has on that file, also those
-that SQLite holds through other descriptors (https://www.sqlite.org/howtocorrupt.html,
+When a process closes a file, it loses all its locks on that file, including those that
+SQLite holds through other descriptors (https://www.sqlite.org/howtocorrupt.html,
 section 2.2, 2026-11). Another process could then delete the log of a database in use.
 So a database file is only read through SQLite, which closes it when no connection has a
-lock any more, and is created under another name. Its ``-shm`` file is never opened.
+lock any more. It is created under another name. The ``-shm`` file is never opened.
 """
 
 import errno
@@ -29,7 +29,7 @@ class DatabaseFile:
         return self._file.xFileSize()
 
     def read(self, amount: int, offset: int) -> bytes:
-        """The bytes at a place; fewer if the file ends before."""
+        """Bytes from an offset on; fewer than ``amount`` if the file ends first."""
         # After a read beyond the end, apsw cannot tell how many bytes there were.
         amount = min(amount, max(0, self.size() - offset))
         return self._file.xRead(amount, offset) if amount else b""
@@ -79,7 +79,7 @@ def create(path: Path) -> None:
     except FileExistsError:
         pass
     except OSError:
-        # A file system without links.
+        # The file system has no hard links.
         with suppress(FileExistsError):
             _create(path)
     finally:

@@ -1,7 +1,8 @@
 """Messages in pages that do not match their checksums.
 
-Most often a few bytes of a page are wrong, and the other messages in it are as they
-were. So they are read without comparing checksums, and used if there is proof.
+Most often only a few bytes of a page are wrong, and the other messages in it are
+intact. So they are read without comparing checksums, and used if they are proven to be
+right.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -20,7 +21,7 @@ from backstory.values.units import is_message
 _ROLE_AT = 4
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int,)
 _MAYBE_NUMBER = (int, type(None))
-# SQLite does not compare what it reads with the types of a table.
+# The types are checked here, because SQLite does not check them when it reads.
 _COLUMN_TYPES: tuple[tuple[type, ...], ...] = (
     *(_NUMBER, _NUMBER, _TEXT, _NUMBER, _TEXT, _TEXT),
     *(_MAYBE_TEXT, _MAYBE_TEXT, _MAYBE_NUMBER, _MAYBE_NUMBER, _MAYBE_NUMBER),
@@ -50,7 +51,7 @@ def _has_own_id(db: apsw.Connection, message: Message) -> bool:
 def find_number(db: apsw.Connection, message: Message) -> int | None:
     """The number of the message with this one's native id.
 
-    Only an index is read, whose pages may be sound.
+    Only an index is read, because its pages may be sound.
     """
     number: int | None = db.execute(
         """
@@ -66,7 +67,7 @@ def _read(db: apsw.Connection, message_ids: Collection[int]) -> list[Message]:
     found: list[Message] = []
     with suppress(apsw.Error), _without_checksums(Path(db.filename)) as unverified:
         for message_id in message_ids:
-            # Text that is not UTF-8 is damage, too.
+            # Text that is not UTF-8 counts as damage, too.
             with suppress(apsw.Error, UnicodeDecodeError):
                 row = unverified.execute(
                     f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE message_id = ?",

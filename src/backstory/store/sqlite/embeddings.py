@@ -60,7 +60,8 @@ class SqliteEmbeddings:
     def identity(self) -> str:
         with translated(self.path):
             db = self._db
-            # A file keeps its identity, and another file has another connection.
+            # Safe to remember: a file keeps its identity, and another file has another
+            # connection.
             identity = self._identities.get(db)
             if identity is None:
                 identity = self._identities[db] = _read_identity(db)
@@ -107,7 +108,8 @@ class SqliteEmbeddings:
                 """,
                 [(model_id, key, each.tobytes()) for key, each in vectors.items()],
             )
-            # In the transaction: another process may delete vectors that no text has.
+            # Still in the transaction, because another process may delete unused
+            # vectors.
             return self.find(fingerprint, vectors)
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
@@ -151,11 +153,12 @@ class SqliteEmbeddings:
     @staticmethod
     def repair(path: Path) -> None:
         """Keep the vectors of a damaged file that can be read, and no others."""
-        # Damage is rare.
+        # Imported here because damage is rare.
         from backstory.store.sqlite.salvage import remove_database, salvage_database
 
         new = path.with_name(_REPAIRED_NAME)
-        # With an identity of its own, every index takes its vectors from it again.
+        # The repaired file gets a new identity, so every index takes its vectors from
+        # it again.
         with translated(path), suppress(OSError, StoreProblem):
             salvage_database(path, MIGRATIONS, new, without={"state"})
         remove_database(path)
@@ -176,13 +179,14 @@ def _read_identity(db: apsw.Connection) -> str:
 
 def _open(path: Path) -> apsw.Connection:
     db = open_database(path, MIGRATIONS)
-    # A name that is not UTF-8 is just another one: its vectors are made again.
+    # A damaged name that is not UTF-8 is just an unknown one: its vectors are made
+    # again.
     read_invalid_text(db)
     with translated(path):
         # What a power cut loses can be made again.
         set_durability(db, is_durable=False)
         if is_large(path):
-            # The inner pages of a million vectors, which every search needs again.
+            # Room for the inner pages of a million vectors, which every search needs.
             db.execute("PRAGMA cache_size = -8000")
     return db
 

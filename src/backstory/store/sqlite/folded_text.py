@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 class ChecksummedBlock(FrozenStruct):
-    """A part of the file, and its checksum with zeros for what was ``wiped``."""
+    """A part of the file, and its checksum, in which ``wiped`` bytes count as zeros."""
 
     start: int
     length: int
@@ -38,7 +38,7 @@ class ChecksummedBlock(FrozenStruct):
 
 
 def to_stored(folded: str) -> bytes:
-    """Folded text as it is stored, without NULs, which end a text."""
+    """Folded text as it is stored: without NULs, because a NUL ends a text."""
     return folded.replace("\0", "\1").encode("utf-8", errors="replace")
 
 
@@ -62,7 +62,7 @@ class FoldedText:
     # -- writing: inside a transaction of index.db ---
 
     def append(self, start: int, data: bytes) -> None:
-        """Write ``data`` at ``start``, the end according to index.db, to the disk."""
+        """Write ``data`` to the disk at ``start``, the end according to index.db."""
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -95,17 +95,18 @@ class FoldedText:
     # -- checking ---
 
     def begin_check(self, blocks: Sequence[ChecksummedBlock]) -> None:
-        """Check blocks in another thread, from the last one on.
+        """Check blocks in another thread, starting with the last one.
 
-        It does so almost without Python, so it takes no time from others. Whoever needs
-        them begins with the first, and both are done when they meet.
+        The work hardly holds the GIL, so it takes no time from other threads. A thread
+        that needs the blocks starts with the first one, and both are done when they
+        meet.
         """
         if self._has_helper:
             return
         self._has_helper = True
 
         def check() -> None:
-            # Whoever needs the blocks finds the damage again, and raises it.
+            # The thread that needs the blocks finds the damage too, and raises it.
             with suppress(StoreDamaged):
                 self.check(blocks[::-1])
             self._has_helper = False
@@ -150,7 +151,8 @@ class FoldedText:
         # a map would kill the process.
         try:
             with self.path.open("rb", buffering=0) as file:
-                # One for all blocks: to make another takes Python from other threads.
+                # One buffer for all blocks, because allocating another would hold the
+                # GIL.
                 room = memoryview(bytearray())
                 for block in blocks:
                     if len(room) < block.length:
@@ -168,7 +170,9 @@ class FoldedText:
 
     def _damaged_in(self, block: ChecksummedBlock) -> StoreDamaged:
         last = block.start + block.length - 1
-        return self._damaged(f"something in bytes {block.start} to {last} is wrong")
+        return self._damaged(
+            f"its bytes {block.start} to {last} do not match their checksum"
+        )
 
     def _damaged(self, reason: str) -> StoreDamaged:
         return StoreDamaged(f"{self.path}: {reason}", path=self.path)
@@ -226,5 +230,5 @@ def find_records(view: memoryview, needle: bytes, limit: int) -> list[int]:
 
 
 def contains(view: memoryview, needle: bytes, start: int, length: int) -> bool:
-    """Whether one text has ``needle`` in it."""
+    """Whether one text contains ``needle``."""
     return bool(stringzilla.find(view, needle, start, start + length) >= 0)

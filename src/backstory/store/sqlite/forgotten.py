@@ -1,7 +1,7 @@
 """The tables ``forgettings`` and ``forgotten``: what is never stored again.
 
-Only salted hashes of ids are kept: enough to know what was forgotten when a source is
-read again, and nothing that tells what it was.
+Only salted hashes of ids are kept: enough to recognize what was forgotten when a source
+is read again, but not to tell what it was.
 """
 
 import os
@@ -45,9 +45,9 @@ def leave_out_forgotten(db: apsw.Connection, batch: Batch) -> Batch:
 
 
 def _find_known(db: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, int | None]:
-    """Those of the keys that are remembered, and what their times are.
+    """Those of the keys that are remembered, with their times.
 
-    None, for all time, outranks every time.
+    None stands for all time, and outranks any time.
     """
     rows = db.execute(
         """
@@ -170,7 +170,7 @@ def _delete_messages(db: apsw.Connection, session_id: int, ids: dict[int, str]) 
         (to_json(ids),),
     )
     _close_gaps(db, session_id)
-    # What a model made of them waits here until it is in the notes.
+    # Summaries of them wait here until they are in the notes.
     db.execute("DELETE FROM summaries WHERE session_id = ?", (session_id,))
     _drop_quoting_title(db, session_id, quoted)
     message_titles.refresh_titles(db, [session_id])
@@ -181,7 +181,7 @@ def _delete_messages(db: apsw.Connection, session_id: int, ids: dict[int, str]) 
 
 
 def _close_gaps(db: apsw.Connection, session_id: int) -> None:
-    """Number the messages of a session from 0 on again."""
+    """Renumber the positions of a session's messages from 0."""
     rows = db.execute(
         "SELECT message_id FROM messages WHERE session_id = ? ORDER BY position",
         (session_id,),
@@ -204,7 +204,7 @@ def _iter_texts(db: apsw.Connection, ids: Iterable[int]) -> apsw.Cursor:
 
 
 def _move_log_pointer(db: apsw.Connection, session_id: int, ids: Iterable[int]) -> None:
-    """Keep what is logged up to now as logged, if the last of it is deleted."""
+    """Keep logged messages logged when the last logged one is deleted."""
     db.execute(
         """
         UPDATE sessions
@@ -225,7 +225,7 @@ def _move_log_pointer(db: apsw.Connection, session_id: int, ids: Iterable[int]) 
 def _drop_quoting_title(
     db: apsw.Connection, session_id: int, quoted: Iterable[str]
 ) -> None:
-    """Drop a title that is taken from one of the deleted texts."""
+    """Drop a title that was taken from one of the deleted texts."""
     title: str | None = db.execute(
         "SELECT title FROM sessions WHERE session_id = ?", (session_id,)
     ).get
@@ -301,7 +301,7 @@ def undo(db: apsw.Connection, forgetting: Forgetting) -> None:
     db.execute(
         "DELETE FROM forgettings WHERE forgetting_id = ?", (forgetting.forgetting_id,)
     )
-    # Which of them have it is not known any more.
+    # Which sources have it is not known any more, so all of these hosts are read again.
     db.execute(
         """
         UPDATE sources SET signature = '', prefix_hash = ''
@@ -315,7 +315,7 @@ def undo(db: apsw.Connection, forgetting: Forgetting) -> None:
 
 
 def is_forgetting(values: Sequence[object]) -> bool:
-    """Whether the values of a row of a damaged page can be one of ``forgettings``."""
+    """Whether these values from a damaged page can be a row of ``forgettings``."""
     match values:
         case [_, int(at), int(), int(), str(hosts), bytes(salt), *_]:
             return _is_time(at) and _is_list(hosts) and len(salt) == SALT_BYTES
@@ -324,7 +324,7 @@ def is_forgetting(values: Sequence[object]) -> bool:
 
 
 def is_key(values: Sequence[object]) -> bool:
-    """Whether the values of a row of a damaged page can be one of ``forgotten``."""
+    """Whether these values from a damaged page can be a row of ``forgotten``."""
     match values:
         case [_, int(), bytes(key), int() | None]:
             return len(key) == KEY_BYTES
@@ -346,7 +346,7 @@ def _is_list(text: str) -> bool:
 
 def _parse_list(text: str) -> list[str] | None:
     """The texts of a JSON list; None if it is anything else."""
-    # Slow to import, and in most homes nothing was forgotten.
+    # Imported here because it is slow, and in most homes nothing was forgotten.
     import orjson
 
     try:
@@ -361,7 +361,7 @@ def _parse_list(text: str) -> list[str] | None:
 def complete_salvaged(db: apsw.Connection) -> None:
     """Make rows that were saved from damaged pages usable; in a transaction.
 
-    Without the salt the keys tell nothing, and are deleted.
+    Without the salt, the keys are useless and are deleted.
     """
     for statement in (
         # A damaged page may have changed the salt of one row; it is the same in all.
@@ -370,7 +370,7 @@ def complete_salvaged(db: apsw.Connection) -> None:
            SET salt = (SELECT salt FROM forgettings
                         GROUP BY salt ORDER BY COUNT(*) DESC LIMIT 1)
         """,
-        # What belongs to a row that is lost is still left out, and can be undone.
+        # Keys whose forgetting is lost still keep messages out, and can be undone.
         """
         INSERT INTO forgettings (forgetting_id, forgotten_at, sessions, messages,
                                  hosts, salt)

@@ -1,6 +1,6 @@
 """What a home holds, at a glance: read-only, with few imports, and without waiting.
 
-For the commands that must be quick and change nothing. A database that is missing,
+This is for commands that must be quick and change nothing. A database that is missing,
 locked, damaged or of another version raises ``StoreProblem``.
 """
 
@@ -33,7 +33,7 @@ class SqliteGlance:
     def check_complete(self) -> None:
         """Raise ``StoreIncomplete`` for a copy that is not complete."""
         with _reading(self._home, _HISTORY):
-            pass  # that looks at it
+            pass  # opening it checks this
 
     def has_history(self) -> bool:
         return _is_there(self._home / _HISTORY)
@@ -64,9 +64,9 @@ class SqliteGlance:
             return [NamedSession(*row) for row in rows]
 
     def list_project_folders(self) -> list[str]:
-        """The most recently used first."""
+        """The folders that sessions ran in, the most recently used first."""
         with _reading(self._home, _HISTORY) as db:
-            # Any: as above.
+            # Any: SQLite rows carry no types; the schema does.
             rows: Any = db.execute(
                 """
                 SELECT project FROM sessions
@@ -81,7 +81,7 @@ def _is_there(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # Not to be reached now: opening it says why.
+        # It cannot be reached now; opening it will say why.
         return True
 
 

@@ -1,6 +1,6 @@
 """history.db: sessions and messages, and how far each source has been read.
 
-It is the only copy: hosts delete their transcripts.
+It is the only copy, because hosts delete their transcripts.
 """
 
 import threading
@@ -68,7 +68,7 @@ class SqliteHistory:
     ) -> None:
         """``prove`` is asked about messages in damaged pages.
 
-        ``on_damage`` is called with what is wrong whenever such a page was met, or if
+        ``on_damage`` is called with what is wrong whenever such a page was read, or if
         the end of the log was lost.
         """
         self.path = path
@@ -92,13 +92,13 @@ class SqliteHistory:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Threads take turns; SQLite's errors become ours, and damage is noted.
+        """Let threads take turns, translate SQLite's errors, and note damage.
 
         Raises ``StoreIncomplete`` for a copy that is not complete.
         """
         try:
             with translated(self.path), self._lock:
-                # If it is damaged, the rest can be read all the same.
+                # If the state is damaged, the rest can still be read.
                 with suppress(apsw.CorruptError):
                     check_complete(is_copying(self._db), str(self.path))
                 yield
@@ -107,9 +107,9 @@ class SqliteHistory:
             raise
 
     def _find_proven(self, reasons: Mapping[int, str]) -> dict[int, Message]:
-        """Those of the messages in damaged pages that are known to be as they were."""
+        """Those of the messages in damaged pages that are proven to be intact."""
         self._on_damage(next(iter(reasons.values())))
-        # Damage is rare.
+        # Imported here because damage is rare.
         from backstory.store.sqlite.doubtful_messages import find_proven
 
         return find_proven(self._db, reasons, self._prove)
@@ -120,7 +120,7 @@ class SqliteHistory:
 
     def check_complete(self) -> None:
         with self._using():
-            pass  # that looks at it
+            pass  # using it checks this
 
     # -- writing ---
 
@@ -132,7 +132,7 @@ class SqliteHistory:
         is_durable: bool = True,
         is_patient: bool = True,
     ) -> Written:
-        # Searches write nothing.
+        # Imported here because searches write nothing.
         from backstory.store.sqlite.write_batch import write_batch
 
         with self._using():
@@ -151,7 +151,8 @@ class SqliteHistory:
 
     def make_durable(self) -> None:
         with self._using():
-            # The log is on the disk before any of it is copied into the database.
+            # SQLite syncs the log to the disk before it copies any of it into the
+            # database.
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def replace_loose_problems(
@@ -175,7 +176,7 @@ class SqliteHistory:
         self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
     ) -> None:
         with self._using():
-            # Most often everything has been seen before.
+            # Usually everything has been seen before, and nothing needs to be written.
             if not change(seen_notes.list_seen_notes(self._db)):
                 return
             with transaction(self._db):
@@ -192,7 +193,7 @@ class SqliteHistory:
         facts: int = 0,
         reason: str = ASKED_FOR,
     ) -> Forgetting:
-        # Its keys are slow to import, and searches need none of it.
+        # Imported here because its keys are slow to import, and searches need none.
         from backstory.store.sqlite import forgotten
 
         with self._using():
@@ -204,7 +205,7 @@ class SqliteHistory:
                 )
 
     def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
-        # As above.
+        # Slow to import, and searches need none of it.
         from backstory.store.sqlite import forgotten
 
         with self._using(), transaction(self._db):
@@ -230,7 +231,7 @@ class SqliteHistory:
     # -- reading ---
 
     def without_forgotten(self, batch: Batch) -> Batch:
-        # As above.
+        # Slow to import, and searches need none of it.
         from backstory.store.sqlite import forgotten
 
         with self._using():
@@ -239,14 +240,14 @@ class SqliteHistory:
     def list_said_before(
         self, at: datetime, *, role: Role | None = None
     ) -> list[ForgottenPart]:
-        # As above.
+        # Slow to import, and searches need none of it.
         from backstory.store.sqlite import forgotten
 
         with self._using():
             return forgotten.list_said_before(self._db, at, role=role)
 
     def list_forgettings(self) -> list[Forgetting]:
-        # As above.
+        # Slow to import, and searches need none of it.
         from backstory.store.sqlite import forgotten
 
         with self._using():
@@ -438,7 +439,7 @@ class SqliteHistory:
     # -- verification ---
 
     def has_damage(self) -> bool:
-        # Damage is rare.
+        # Imported here because damage is rare.
         from backstory.store.sqlite.salvage import list_damaged_pages
 
         return any(not page.is_known for page in list_damaged_pages(self.path))
@@ -451,12 +452,12 @@ class SqliteHistory:
 def open_history(
     path: Path, on_damage: Callable[[str], None] = lambda reason: None
 ) -> apsw.Connection:
-    """A connection that gives every row, also one whose text is not UTF-8."""
+    """A connection that returns every row, even one whose text is not UTF-8."""
 
     def note_invalid(
         db: apsw.Connection, row: Mapping[str, object], column: str
     ) -> None:
-        # Damage is rare.
+        # Imported here because damage is rare.
         from backstory.store.sqlite.invalid_text import describe_invalid_text
 
         on_damage(describe_invalid_text(db, row, column))
@@ -464,7 +465,7 @@ def open_history(
     db = open_database(path, MIGRATIONS, on_damage=on_damage)
     read_invalid_text(db, note_invalid)
     with translated(path):
-        # Checking a page takes longer than reading it, so each is read seldom.
+        # Checking a page takes longer than reading it, so many are cached.
         db.execute("PRAGMA cache_size = -8000")
     return db
 
@@ -491,7 +492,7 @@ def _verify(db: apsw.Connection) -> list[str]:
         f"session {session_id}: {said} messages are counted, but it has {there}"
         for session_id, said, there in counts
     ]
-    # Only a check needs it.
+    # Imported here because only a check needs it.
     from backstory.store.sqlite.invalid_text import list_invalid_texts
 
     return found + list_invalid_texts(db)

@@ -60,7 +60,7 @@ class SqliteHistoryRows:
 
     def find_last(self, table: HistoryTable) -> int | None:
         with translated(self._path):
-            # Any: as above.
+            # Any: SQLite rows carry no types; the schema does.
             found: Any = self._db.execute(
                 f"SELECT MAX({table.columns[0]}) FROM {table.name}"
             ).get
@@ -148,7 +148,7 @@ def _select(table: HistoryTable) -> str:
     else:
         source, condition = table.name, "true"
     after = f"AND {order} > :after" if table.numbered else ""
-    # What was forgotten twice at once counts once.
+    # A key that one forgetting stored twice counts once.
     distinct = "DISTINCT" if table.name == "forgotten" else ""
     return f"""
         SELECT {distinct} {columns} FROM {source} WHERE {condition} {after}

@@ -1,4 +1,4 @@
-"""Put a sound history in the place of a damaged one, and keep the damaged one."""
+"""Replace a damaged history with a sound one, and keep the damaged one."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +27,8 @@ from backstory.values.reports import SalvagedFile, SalvagedHistory
 from backstory.values.structs import Struct
 
 _NEW_NAME = "salvaged-history.db"
-# What the new history has of its own. Without what is known of the sources, they are
-# read again, and give back the messages that they still have.
+# What the new history does not take from the old one. Without the state of the sources,
+# they are read again, and give back the messages that they still have.
 _NOT_TAKEN = frozenset({"identity", "changes", "sources", "problems"})
 
 _FORGOTTEN = {
@@ -38,10 +38,10 @@ _FORGOTTEN = {
 
 
 def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
-    """Repair a history, or make a new one of all that can be read in it.
+    """Repair a history, or make a new one from everything that can be read in it.
 
     Messages in damaged pages are taken unless ``prove`` refutes them; those that it
-    cannot prove entirely are counted.
+    cannot fully prove are counted.
     """
     new = path.with_name(_NEW_NAME)
     doubtful = _DoubtfulRows(prove)
@@ -73,14 +73,14 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
 
 
 def _may_lack_forgotten(salvaged: SalvagedFile) -> bool:
-    """Whether ids of what was forgotten are lost, as far as damaged pages tell."""
+    """Whether keys of forgotten ids are lost, as far as the damaged pages show."""
     return not salvaged.is_complete and any(
         page.table in _FORGOTTEN for page in salvaged.damaged
     )
 
 
 class _DoubtfulRows(Struct):
-    """Chooses from the rows of damaged pages, and counts what cannot be proven."""
+    """Chooses rows from damaged pages, and counts what cannot be proven."""
 
     prove: ProveMessages
     unproven: int = 0
@@ -103,8 +103,8 @@ class _DoubtfulRows(Struct):
         self.unproven = sum(proof is not Proof.PROVEN for _, proof in chosen)
         return {
             "messages": [row for row, _ in chosen],
-            # A wrong key is nobody's, but without the right one what a person had
-            # forgotten would be read again.
+            # A wrong key matches nothing and does no harm, but without a right one,
+            # something that a person had forgotten would be read again.
             **{
                 table: [row for row in rows.get(table, ()) if is_row(row.values)]
                 for table, is_row in _FORGOTTEN.items()
@@ -158,7 +158,7 @@ def _complete(path: Path) -> dict[str, int]:
 
 
 def _mend_texts(path: Path) -> list[str]:
-    """Write texts that are not UTF-8 as they are shown; returns which they were."""
+    """Replace texts that are not UTF-8 with what is shown of them; returns which."""
     db = open_history(path)
     try:
         with transaction(db):
@@ -207,7 +207,7 @@ def _make_consistent(db: apsw.Connection) -> None:
 
 
 def _put_in_place(path: Path, new: Path) -> Path:
-    """Exchange the files; returns where the damaged one is now."""
+    """Swap the files; returns where the damaged one is now."""
     kept_as = _free_name(path)
     try:
         copy_to(path, kept_as)
@@ -215,11 +215,11 @@ def _put_in_place(path: Path, new: Path) -> Path:
         if log.exists():
             copy_to(log, kept_as.with_name(f"{kept_as.name}-wal"))
     except OSError:
-        # Half a copy is no use, and takes the room that is missing.
+        # Half a copy is useless, and takes up space that is needed.
         remove_database(kept_as)
         raise
     for ending in ("-wal", "-shm"):
-        # They would be taken for those of the new file.
+        # SQLite would take these for files of the new database.
         path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
     new.replace(path)
     return kept_as

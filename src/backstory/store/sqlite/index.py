@@ -1,6 +1,6 @@
 """index.db: find units by words, by any part of their text, and by meaning.
 
-``SqliteIndex`` is the front; each way of finding has a module of its own.
+``SqliteIndex`` is the front; each way to search has a module of its own.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -59,7 +59,7 @@ class SqliteIndex(IndexFront):
     def writing(
         self, *, timeout_s: float = BUSY_TIMEOUT_MS / 1000
     ) -> "Iterator[SqliteIndexWriter]":
-        # Searches write nothing, unless something is new.
+        # Imported here because searches write nothing unless something is new.
         from backstory.store.sqlite.index_writer import SqliteIndexWriter
 
         with self._connection.reading() as db:
@@ -71,7 +71,7 @@ class SqliteIndex(IndexFront):
                     )
                     yield writer
                     writer.flush()
-                # While another process writes, this is left to the next writer.
+                # If another process is writing now, this is left to the next writer.
                 with suppress(StoreLocked), translated(self.path):
                     writer.clean_up()
                     if writer.deleted_hashes:
@@ -80,11 +80,11 @@ class SqliteIndex(IndexFront):
                 db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def one_view(self) -> AbstractContextManager[None]:
-        """Nothing to do: it would not be faster."""
+        """Do nothing: in SQLite it would not be faster."""
         return nullcontext()
 
     def end_view(self) -> None:
-        """As above."""
+        """Do nothing, like ``one_view``."""
 
     # -- state ---
 
@@ -221,7 +221,7 @@ class SqliteIndex(IndexFront):
             return [str(exc)]
 
     def _verify(self, db: apsw.Connection) -> list[str]:
-        # Only a check needs it.
+        # Imported here because only a check needs it.
         from backstory.store.sqlite.index_verify import verify_tables
 
         return [
@@ -246,7 +246,7 @@ class SqliteIndex(IndexFront):
         return bool(index_maintenance.list_other_texts(self.path, name))
 
     def delete_leftovers(self) -> None:
-        # As a writer, so that no other writer can be about to use one of them.
+        # In a write transaction, so that no other writer is about to use one of them.
         with self.writing(timeout_s=1.0) as writer:
             index_maintenance.delete_other_texts(self.path, writer.text_name)
 

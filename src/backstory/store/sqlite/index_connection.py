@@ -20,7 +20,7 @@ from backstory.store.sqlite.opening import Connections
 Found = TypeVar("Found")
 
 MIGRATIONS = "index_migrations"
-# How often a reader starts over when its texts were wiped or replaced as it read.
+# How often a reader starts over if its texts were wiped or replaced meanwhile.
 _TRIES = 100
 # What Python raises for values that a sound row cannot have.
 _BAD_ROW_ERRORS = (TypeError, ValueError, LookupError, OverflowError)
@@ -53,12 +53,12 @@ class IndexConnection:
             with translated(self.path):
                 yield self.db
         except StoreDamaged as exc:
-            # Otherwise it is the cache that is damaged.
+            # If the path is another one, it is the cache that is damaged.
             if exc.path is not None and exc.path.name.startswith(self.path.stem):
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
         except _BAD_ROW_ERRORS as exc:
-            # SQLite does not notice all damage, but it may be a bug.
+            # This may be damage that SQLite did not notice, or a bug.
             if self._is_sound():
                 raise
             raise StoreDamaged(
@@ -76,7 +76,7 @@ class IndexConnection:
         """Read tables and texts in a consistent state.
 
         The file of texts is not part of SQLite's transaction: if it is changed or
-        replaced during the reading, the reading starts over.
+        replaced during a read, the read starts over.
         """
         for _ in range(_TRIES):
             version = self._version()
@@ -107,7 +107,7 @@ def _open(path: Path) -> apsw.Connection:
     with translated(path):
         # What a power cut loses is read from the history again.
         set_durability(db, is_durable=False)
-        # Words of a million messages: their lengths alone, which ranking reads for
-        # every message that has a word of the query, take 10 MB.
+        # For a million messages, the lengths alone take 10 MB, and ranking reads those
+        # of every message that has a word of the query.
         db.execute(f"PRAGMA cache_size = -{64_000 if is_large(path) else 24_000}")
     return db

@@ -94,7 +94,7 @@ class SqliteIndexFiles:
 
 
 def repair_embeddings(home: Path) -> None:
-    """Correct the cache of vectors; those that cannot be read are left out of it."""
+    """Repair the cache of vectors; those that cannot be read are left out."""
     with locked(home / _REPAIR_LOCK):
         SqliteEmbeddings.repair(home / EMBEDDINGS_NAME)
 

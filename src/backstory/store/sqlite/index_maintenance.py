@@ -17,8 +17,8 @@ from backstory.store.sqlite.page_checksums import UNVERIFIED
 from backstory.store.sqlite.unit_counts import UNITS, get_count
 from backstory.store.sqlite.words import merge_words
 
-# To tidy is to write all words again. In an index with more units than this, a few
-# deleted messages wait until FTS5 merges their words away by itself.
+# Tidying rewrites all words. In an index with more units than this, the words of a few
+# deleted messages are left until FTS5 merges them away by itself.
 _LARGE = 50_000
 # Set while SQLite's log may still have what was deleted.
 _LOG_IS_DUE = "log_is_due"
@@ -38,7 +38,7 @@ def tidy_words(db: apsw.Connection) -> bool:
 
 
 def empty_log_if_due(db: apsw.Connection) -> None:
-    """Erase what was deleted from the log; while it is read, this stays due."""
+    """Erase deleted rows from the log; stays due while somebody reads it."""
     if not get_state(db, _LOG_IS_DUE):
         return
     with suppress(apsw.BusyError):
@@ -50,7 +50,7 @@ def empty_log_if_due(db: apsw.Connection) -> None:
 def replace_index(old: IndexConnection, new: IndexConnection) -> None:
     """Copy the new index over the old one, and move its texts.
 
-    Readers continue with what was there when they began.
+    Readers go on with what was there when they began.
     """
     name = f"{old.path.stem}-{os.urandom(4).hex()}.text"
     name_in_new = get_state(new.db, "text_file")

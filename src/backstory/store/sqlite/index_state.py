@@ -1,4 +1,4 @@
-"""The table ``state``: values by name; and what all modules of index.db share."""
+"""The table ``state``: values by name. Also what all modules of index.db share."""
 
 import weakref
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from backstory.store.sqlite.rows import to_dict
 
 Value = TypeVar("Value")
 
-# How much has been deleted since the words were last tidied. SOME may wait. A whole
-# session or file, or more than one unit in a hundred, is MUCH and may not.
+# How much has been deleted since the words were last tidied. SOME may wait; MUCH may
+# not: a whole session or file, or more than one unit in a hundred.
 SOME = "some"
 MUCH = "much"
 # Vectors in one row of ``vector_pages``.
@@ -53,17 +53,18 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
         try:
             db.execute("RELEASE reading")
         except apsw.CorruptError:
-            # Full-text search that met damage does not end the transaction; it would
-            # read this state for ever, and keep others from replacing the file.
+            # A full-text search that runs into damage leaves the transaction open,
+            # which would keep this state for ever, and keep others from replacing the
+            # file.
             if is_outermost:
                 db.execute("ROLLBACK")
             raise
 
 
 class Derived(Generic[Value]):
-    """What was made from tables, for each connection, as long as they stay as they are.
+    """A value made from tables, for each connection, until the tables change.
 
-    Most searches come when nothing was written since the last one.
+    Most searches run when nothing was written since the last one.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Derived(Generic[Value]):
         ] = weakref.WeakKeyDictionary()
 
     def find(self, db: apsw.Connection) -> Value | None:
-        """What was made last; None if anything was written since then."""
+        """The value that was made last; None if anything was written since then."""
         version, made = self._made.get(db, (None, None))
         return made if version == _version(db) else None
 
@@ -81,5 +82,5 @@ class Derived(Generic[Value]):
 
 
 def _version(db: apsw.Connection) -> tuple[int, int]:
-    """Numbers that change when another connection, or this one, has written."""
+    """Numbers that change when this connection or another one has written."""
     return db.execute("PRAGMA data_version").get, db.total_changes()

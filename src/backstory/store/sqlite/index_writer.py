@@ -50,7 +50,7 @@ from backstory.values.units import (
 
 # Words wait in memory, up to this many characters, before they are stored.
 _MAX_PENDING_CHARS = 16 * 1024 * 1024
-# More than one unit in so many is much that was deleted.
+# Deleting more than one unit in this many counts as MUCH.
 _MUCH_OF = 100
 
 
@@ -128,7 +128,7 @@ class SqliteIndexWriter:
             text_at += len(text) + 1
         if stored:
             self.delete_units(gone)
-            # For the others, only the words around them may have changed.
+            # Of the others, only the words around them may have changed.
             words.delete_words(self._db, stored.keys() - set(gone))
         units.insert_units(self._db, rows)
         units.insert_notes(self._db, wanted.values())
@@ -138,7 +138,7 @@ class SqliteIndexWriter:
             if wanted[unit_id].passages
         ]
         passages.insert_passages(self._db, cut)
-        # A session's passages are wanted from its first tool message on.
+        # A session's passages need vectors from its first tool message on.
         cut_units = {unit_id for unit_id, _ in cut}
         self._passages_in |= {
             source_id
@@ -159,7 +159,7 @@ class SqliteIndexWriter:
         facts: tuple[Any, ...],
         stored: tuple[Any, ...],
     ) -> bool:
-        """Whether a unit is stored as it is, except perhaps for the words around it."""
+        """Whether a unit is stored as it is; the words around it may differ."""
         text_at, text_bytes, _, *stored_facts = stored
         if unit.heading is not None or facts != tuple(stored_facts):
             return False
@@ -169,7 +169,8 @@ class SqliteIndexWriter:
         return view[text_at : text_at + text_bytes] == text
 
     def _add_words(self, new: Collection[NewUnit]) -> None:
-        # Not the units themselves: so many objects slow the garbage collector down.
+        # Rows rather than the units: so many objects would slow the garbage collector
+        # down.
         rows = [
             (unit.unit_id, index_words(unit.text), index_words(unit.around))
             for unit in new
@@ -180,7 +181,7 @@ class SqliteIndexWriter:
             self._store_words()
 
     def _store_words(self) -> None:
-        # In the order of their numbers: at a number lower than the last one, FTS5
+        # In the order of their numbers: when a number is lower than the last one, FTS5
         # writes out what it holds in memory, and has to merge it later.
         words.insert_words(self._db, sorted(self._pending_words.values()))
         self._pending_words.clear()
@@ -260,7 +261,7 @@ class SqliteIndexWriter:
         self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self.drop_vectors()
         # New texts go to another file; readers may still use the old one. An index that
-        # was copied over another one has given its texts to that one.
+        # was copied over another one has given its texts away.
         if self._text_name.startswith(f"{self._path.stem}-"):
             self._old_text_name = self._text_name
         self._text_name = self._name_text_file()
@@ -268,7 +269,7 @@ class SqliteIndexWriter:
         self._pending_words.clear()
         self._text_start = self._text_end = 0
         self._unit_count = self._with_meaning = 0
-        # None is in the table now, so all are written.
+        # The table has none of the counts now, so all are written.
         self._counts_before = {}
 
     def find_new_sessions(self, session_ids: Collection[int]) -> set[int]:

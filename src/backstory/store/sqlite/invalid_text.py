@@ -1,4 +1,4 @@
-"""Texts of a history that are not UTF-8: where they are, and how to mend them.
+"""Find and mend the texts of a history that are not UTF-8.
 
 They are read with U+FFFD in place of what is invalid (``readable_text``). Mending
 writes that to the table.
@@ -11,12 +11,12 @@ import apsw
 from backstory.values.history import Role, SessionKind
 from backstory.values.structs import FrozenStruct
 
-# They need not be kept with a wrong text: what belongs to them is read, seen or
-# summarized again.
+# Rows of these tables need not be kept with an invalid text: they are made again when a
+# source is read, a note is seen or a session is summarized.
 _MADE_AGAIN = frozenset(
     {"sources", "problems", "summaries", "seen_notes", "journal_state"}
 )
-# What stands for a value that is none of the known ones, as in reading.
+# What replaces an invalid value in these columns, the same as when they are read.
 _STAND_INS = {
     ("messages", "role"): Role.ERROR.value,
     ("sessions", "kind"): SessionKind.CONVERSATION.value,
@@ -33,14 +33,14 @@ class _InvalidText(FrozenStruct):
 
 
 def list_invalid_texts(db: apsw.Connection) -> list[str]:
-    """Which texts are not UTF-8, in words."""
+    """The texts that are not UTF-8, described in words."""
     return [_describe(db, invalid) for invalid in _iter_invalid(db)]
 
 
 def describe_invalid_text(
     db: apsw.Connection, row: Mapping[str, object], column: str
 ) -> str:
-    """Which text it is, in words, as far as the columns of a found row tell."""
+    """Say which text it is, as far as the columns of a row tell."""
     message_id, session_id = row.get("message_id"), row.get("session_id")
     if isinstance(message_id, int) and column in _OF_MESSAGES:
         return _describe(db, _InvalidText("messages", message_id, column, ""))
@@ -50,7 +50,7 @@ def describe_invalid_text(
 
 
 def mend_invalid_texts(db: apsw.Connection) -> list[str]:
-    """Mend all of them; returns which they were. Must run in a transaction."""
+    """Mend all invalid texts; returns which they were. Must run in a transaction."""
     found = list(_iter_invalid(db))
     described = [_describe(db, invalid) for invalid in found]
     for invalid in found:
@@ -67,7 +67,8 @@ def _replace(db: apsw.Connection, invalid: _InvalidText) -> None:
     try:
         db.execute(statement, (stand_in, invalid.rowid))
     except apsw.ConstraintError:
-        # Two ids may differ in nothing but the bytes that were replaced.
+        # The row number keeps apart ids that differ only in the bytes that were
+        # replaced.
         db.execute(statement, (f"{stand_in}-{invalid.rowid}", invalid.rowid))
 
 
@@ -120,7 +121,7 @@ def _describe(db: apsw.Connection, invalid: _InvalidText) -> str:
 
 
 def _name_session(db: apsw.Connection, which: str, number: int) -> str:
-    # As bytes: the name may be what is invalid.
+    # As bytes, because the name may be the invalid text.
     raw = db.execute(
         f"SELECT CAST(host || '/' || native_id AS BLOB) FROM sessions WHERE {which}",
         (number,),

@@ -1,7 +1,7 @@
 """Notice when the end of SQLite's log (-wal) is lost.
 
 SQLite reads a log up to the first damaged frame and silently ignores the rest, although
-transactions that were committed may be there. The format of the file is described in
+it may hold committed transactions. The format of the file is described in
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log (2026-11).
 """
 
@@ -31,7 +31,7 @@ def find_last_commit(path: Path) -> int:
                 return 0
             file.seek(0)
             header = file.read(_HEADER_BYTES + _FRAME_HEADER_BYTES)
-            # Frames of an older log may follow; they have another salt.
+            # Frames of an older log may follow; those have another salt.
             salts = (header[_SALT_IN_HEADER], header[_HEADER_BYTES:][_SALT_IN_FRAME])
             for number in range(count, 0, -1):
                 file.seek(_HEADER_BYTES + (number - 1) * _FRAME_BYTES)
@@ -50,10 +50,10 @@ def _is_like(salt: bytes, other: bytes) -> bool:
 
 
 def is_end_lost(db: apsw.Connection, path: Path, last_commit: int) -> bool:
-    """Whether a connection does not use what was in the log before."""
+    """Whether a connection ignores a part of the log that was committed."""
     if not last_commit or _count_used(db) >= last_commit:
         return False
-    # A transaction may have been ending just then.
+    # Wait for a transaction that may be ending just now.
     db.execute("BEGIN IMMEDIATE")
     db.execute("ROLLBACK")
     return find_last_commit(path) == last_commit and _count_used(db) < last_commit

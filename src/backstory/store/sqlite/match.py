@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# A word near a message says less about it than one in it.
+# A word around a message says less about it than a word in it.
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
 BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
@@ -18,7 +18,7 @@ BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
 def match_any(
     db: apsw.Connection, expression: str, *, limit: int
 ) -> list[tuple[int, float]]:
-    """The best matches, whatever they are, with their scores."""
+    """The best matches of any kind, with their scores."""
     # Any: SQLite rows carry no types; the schema does.
     rows: Any = db.execute(
         f"""
@@ -74,7 +74,7 @@ def score_matches(
     db: apsw.Connection, expression: str, unit_ids: Iterable[int]
 ) -> dict[int, float]:
     """The scores of those of these units that match."""
-    # Without the plus sign, the whole query would run again for each number.
+    # Without the plus sign, SQLite would run the whole query again for each number.
     rows: Any = db.execute(
         f"""
         SELECT rowid, {BM25} FROM words
@@ -105,12 +105,12 @@ def any_of(words: Iterable[Sequence[str]]) -> str:
 
 
 def quote(spelling: str) -> str:
-    """Quoted, so that no character a user types is FTS5 syntax."""
+    """Quote a spelling, so that no character a user types is FTS5 syntax."""
     return '"' + spelling.replace('"', '""') + '"'
 
 
 def _to_json(unit_ids: Iterable[int]) -> str:
-    """A list of numbers; the module json is slow to import."""
+    """A JSON list, made by hand because the module json is slow to import."""
     return f"[{','.join(map(str, unit_ids))}]"
 
 

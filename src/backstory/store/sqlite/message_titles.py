@@ -1,6 +1,7 @@
-"""The table ``message_titles``: titles of sessions that are known by a message.
+"""The table ``message_titles``: titles of sessions, each known by one of its messages.
 
-Of several for one session, that of its last message counts, whichever was read first.
+If a session has several, the title of its last message counts, whichever was read
+first.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +23,7 @@ def insert_titles(
         """,
         [(host, each.message_id, each.title) for each in titles],
     )
-    # In this order, each pair is one look into the index of a session's messages.
+    # In this join order, each pair is one lookup in the index of a session's messages.
     rows = db.execute(
         """
         SELECT DISTINCT session_id

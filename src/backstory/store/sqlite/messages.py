@@ -21,8 +21,8 @@ from backstory.values.moments import WHOLE_DAY
 Place = tuple[int, int]
 Range = tuple[int, int, int]
 
-# Finds those messages in damaged pages that are proven to be what was stored, given
-# why each could not be read.
+# Finds those messages in damaged pages that are proven to be intact, given why each
+# could not be read.
 FindProven = Callable[[Mapping[int, str]], Mapping[int, Message]]
 
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
@@ -49,7 +49,7 @@ def list_messages(
         )
         return [to_message(row) for row in rows]
     except apsw.CorruptError:
-        # Only the index of places is read, whose pages may be sound.
+        # Only the index of places is read, because its pages may be sound.
         places = db.execute(
             f"""
             SELECT message_id, session_id, position FROM messages
@@ -124,7 +124,7 @@ def get_messages(
 def _get_each(
     db: apsw.Connection, places: Sequence[tuple[Any, ...]], find_proven: FindProven
 ) -> list[Message]:
-    """Messages, one by one. One that is damaged says so in its place."""
+    """Read messages one by one; a damaged one is replaced by a message that says so."""
     found: dict[int, Message] = {}
     reasons: dict[int, str] = {}
     for message_id, _, _ in places:

@@ -13,8 +13,8 @@ import apsw
 from backstory.store.sqlite.connection import close_database
 from backstory.system.fork_safety import block_forks, close_before_fork, reset_in_child
 
-# A read-only connection is reopened after this time: the file may be writable by then,
-# and the connection does not see what others write.
+# A read-only connection is reopened after this time, because it does not see what
+# others write, and the file may be writable by then.
 _READ_ONLY_S = 1.0
 
 
@@ -27,7 +27,8 @@ class Connections:
     """
 
     def __init__(self, path: Path, opening: Callable[[], apsw.Connection]) -> None:
-        # Looked at dozens of times a search, so not a path, which is slower.
+        # A string, because it is used dozens of times in a search, and a Path is
+        # slower.
         self._path = os.fspath(path)
         self._opening = opening
         self._abandoned: list[threading.local] = []
@@ -37,7 +38,7 @@ class Connections:
 
     def _reset(self) -> None:
         self._local = threading.local()
-        # Weak, so that a thread's connection goes when the thread ends.
+        # Weak, so that a thread's connection is freed when the thread ends.
         self._of_threads: weakref.WeakValueDictionary[int, apsw.Connection] = (
             weakref.WeakValueDictionary()
         )
@@ -95,10 +96,10 @@ class Connections:
         self.interrupt(list(self._of_threads))
 
     def close(self) -> None:
-        """Close them; used again, each thread opens a new one.
+        """Close all connections; a thread that needs one again opens a new one.
 
-        One that another thread is using is only interrupted. It is closed when that
-        thread ends, or uses it again.
+        A connection that another thread is using is only interrupted. It is closed when
+        that thread ends or uses it again.
         """
         with self._lock:
             for connection in list(self._of_threads.values()):

@@ -1,19 +1,19 @@
 """A checksum in every page of our databases, because SQLite has none.
 
-SQLite leaves 8 bytes at the end of every page to us. They get checksums of the rest of
-the page and of its number when the page is written to the database file, and are
-compared when it is read. So a page that the disk changed, lost or mixed up is never
+SQLite leaves 8 bytes at the end of every page to us. When a page is written to the
+database file, they get checksums of the rest of the page and of its number, which are
+verified when it is read. So a page that the disk changed, lost or mixed up is never
 used, whatever is in it: a message, an index, or a list of free pages. If only one byte
-of it is wrong, the checksums tell what it was. Of messages, those that are proven to be
-as they were are used all the same (``doubtful_messages``).
+of it is wrong, the checksums tell what it was. Messages in a damaged page that are
+proven to be intact are still used (``doubtful_messages``).
 
 SQLite's log (-wal) has checksums of its own, which SQLite compares when it recovers it;
 there, our bytes are zeros. Pages that another program copied from the log, such as the
 ``sqlite3`` shell in a backup, have zeros in the file too. Since every transaction of
 ours writes the first page, that page is among them. So if the first page has its
-checksum, all pages must have theirs. If not, and nothing of it is lost, pages without
-one count as sound, until we write the first page again: before that, all pages get
-their checksums. If another program changes a page that has a checksum, it counts as
+checksum, all pages must have theirs. If it has none but is otherwise complete, pages
+without one count as sound until we write the first page again, before which all pages
+get their checksums. A page with a checksum that another program changes counts as
 damaged.
 """
 
@@ -46,10 +46,11 @@ if TYPE_CHECKING:
 # What identifies our databases ("Bksm"), once every page has its checksum.
 _APPLICATION_ID = 0x426B736D
 _MARK_COMPLETE = f"PRAGMA application_id = {_APPLICATION_ID}"
-# The same in versions that did not write the first page in all transactions ("Bkst").
+# The same, from versions that did not write the first page in all transactions
+# ("Bkst").
 _OLD_APPLICATION_ID = 0x426B7374
-# The name of the way to open files that compares checksums, and of one that only writes
-# them: to repair what is damaged.
+# The name of the VFS that verifies checksums, and of one that only writes them, to
+# repair what is damaged.
 VERIFIED = "backstory"
 UNVERIFIED = "backstory-unverified"
 
@@ -67,23 +68,23 @@ _READS_PARTS = 0x8000
 
 
 def has_checksums(header: bytes) -> bool:
-    """Whether a database that begins so has a checksum in every page."""
+    """Whether a database with this header has a checksum in every page."""
     return _has_our_size(header) and header[_RESERVED_AT] == CHECKSUM_BYTES
 
 
 def needs_checksums(first: bytes) -> bool:
     """Whether each page of a database must have a checksum, by its first page.
 
-    Other programs may have written some of its pages if they wrote the first.
+    If another program wrote the first page, it may have written others as well.
     """
     if not has_checksums(first):
         return False
     if has_checksum(first):
         return int.from_bytes(first[_ID_AT], "big") == _APPLICATION_ID
-    # Hooks, which import little, seldom need it.
+    # Imported here because hooks, which import little, seldom need it.
     from backstory.store.sqlite.raw_tables import is_whole_first_page
 
-    # A page that lost its end lost its checksum, too. No program has written that.
+    # A page that lost its end lost its checksum too; no program wrote it like that.
     return not is_whole_first_page(first, CONTENT_BYTES)
 
 
@@ -94,7 +95,7 @@ def _has_our_size(header: bytes) -> bool:
 def page_check(
     first: bytes, read_page: Callable[[int], bytes], count: int
 ) -> Callable[[bytes, int], bool]:
-    """How to tell whether a page of a database is sound, from its bytes and number.
+    """Return a function that tells from bytes and number whether a page is sound.
 
     Unlike SQLite, we count from 0. There are ``count`` pages.
     """
@@ -130,7 +131,7 @@ def _read_number(page: bytes, at: int) -> int:
 
 def read_first_page(path: "Path") -> bytes:
     """The first page of a database file; empty if it has none yet."""
-    # Hooks, which import little, never need it.
+    # Imported here because hooks, which import little, never need it.
     from backstory.store.sqlite.database_file import reading
 
     with reading(path) as file:
@@ -138,7 +139,7 @@ def read_first_page(path: "Path") -> bytes:
 
 
 def correct_first_page(page: bytes) -> bytes:
-    """The first page, which says whether there are checksums, as it was written."""
+    """The first page as it was written; it says whether there are checksums."""
     if is_sound(page, 0, needs_checksum=False):
         return page
     corrected = correct_page(page, 0)
@@ -162,14 +163,14 @@ class _ChecksumFiles(apsw.VFS):
         return _ChecksumFile(name, flags, verifies=self._verifies)
 
     def xSleep(self, microseconds: int) -> int:  # noqa: N802
-        # SQLite's own would keep all other threads waiting as well, among them perhaps
-        # the one that has the lock.
-        # Hooks seldom wait, and have no time for it.
+        # SQLite's own would block all other threads as well, perhaps including the one
+        # that has the lock. Imported here because hooks seldom wait, and have no time
+        # for it.
         from backstory.system.fork_safety import is_exiting
 
         if not is_exiting():
             time.sleep(microseconds / 1_000_000)
-        # SQLite adds up what it is told, and gives up when that is long enough.
+        # SQLite adds up what this returns, and gives up when it has waited long enough.
         return microseconds
 
 
@@ -194,12 +195,13 @@ class _ChecksumFile(apsw.VFSFile):
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
         if amount == PAGE_BYTES and offset and self._has_checksums:
-            # A search reads hundreds of pages; here, every call would be noticed.
+            # A search reads hundreds of pages, so every additional call here would be
+            # felt.
             page = _read_unchecked(self, PAGE_BYTES, offset)
             content = page[:CONTENT_BYTES]
             crc = zlib.crc32(content, offset // PAGE_BYTES)
             if crc == int.from_bytes(page[CRC_AT:], "little"):
-                # SQLite writes our bytes to its log as it got them.
+                # SQLite writes our bytes to its log just as it got them from here.
                 return content + NO_CHECKSUM
         return self._read_carefully(amount, offset)
 
@@ -210,7 +212,8 @@ class _ChecksumFile(apsw.VFSFile):
             page = correct_first_page(page)
             self._has_checksums = has_checksums(page)
             if amount < PAGE_BYTES:
-                # SQLite reads the header before it has a lock. Later it reads the page.
+                # SQLite reads the header before it has a lock; it reads the page again
+                # later.
                 return page[within : within + amount]
         if not self._has_checksums:
             return super().xRead(amount, offset)
@@ -238,7 +241,8 @@ class _ChecksumFile(apsw.VFSFile):
     def _complete_checksums(self) -> None:
         """Give all pages a checksum before the first page says that they have one.
 
-        It is written in a checkpoint, so nobody else writes to the file now.
+        The first page is written in a checkpoint, so nobody else writes to the file
+        now.
         """
         count = super().xFileSize() // PAGE_BYTES
         first = self._read_first() if count else b""
@@ -258,7 +262,7 @@ class _ChecksumFile(apsw.VFSFile):
         return correct_first_page(self._read_page(0))
 
     def _verify(self, page: bytes, number: int) -> bytes:
-        """The page as it was written. Raises ``CorruptError`` if that is unknown."""
+        """The page as it was written. Raises ``CorruptError`` if that is lost."""
         if is_sound(page, number, needs_checksum=True):
             return page
         first = self._read_first()
@@ -270,7 +274,8 @@ class _ChecksumFile(apsw.VFSFile):
         ):
             return page
         if not has_checksum(page):
-            # Another process may have given it one, and then the first page.
+            # Another process may have given a checksum to it, and then to the first
+            # page.
             page = self._read_page(number)
             if is_sound(page, number, needs_checksum=needs_checksum):
                 return page
@@ -280,8 +285,8 @@ class _ChecksumFile(apsw.VFSFile):
             import logging
 
             logging.getLogger(__name__).warning(
-                "%s: one byte of page %d is wrong; it is known what it was, and "
-                "'backstory check --repair' writes it again",
+                "%s: one byte of page %d is wrong and was corrected in memory; "
+                "'backstory check --repair' corrects it in the file",
                 self._path,
                 number + 1,
             )
@@ -297,7 +302,7 @@ def _with_checksum(page: bytes, number: int) -> bytes:
     return page[:CONTENT_BYTES] + checksum(page, number)
 
 
-# Registered as long as they exist.
+# They stay registered as long as these objects exist.
 _REGISTERED = (
     _ChecksumFiles(VERIFIED, verifies=True),
     _ChecksumFiles(UNVERIFIED, verifies=False),
@@ -320,9 +325,9 @@ def add_checksums(db: apsw.Connection, path: "Path") -> None:
     """Give every page its checksum, if they have none, by rewriting the file.
 
     All of it is one transaction. If there is no room for it now, or another process is
-    writing, it is left to the next time; a file that someone has given pages of another
-    size stays without. Raises ``CorruptError`` if the file should have checksums but
-    its header denies it.
+    writing, it is left to the next time. A file whose pages someone has given another
+    size stays without checksums. Raises ``CorruptError`` if the file should have
+    checksums but its header denies it.
     """
     application_id = db.execute("PRAGMA application_id").get
     first = read_first_page(path)
@@ -334,11 +339,12 @@ def add_checksums(db: apsw.Connection, path: "Path") -> None:
     try:
         if _has_our_size(first) and not has_checksums(first):
             _rewrite(db)
-        # Not before the file itself has them: a process may be killed in between.
+        # Only once the file itself has them, because a process may be killed in
+        # between.
         if has_checksums(read_first_page(path)):
             db.execute(_MARK_COMPLETE)
     except (apsw.FullError, apsw.BusyError, apsw.LockedError) as exc:
-        # As above.
+        # Slow to import, and rarely needed.
         import logging
 
         logging.getLogger(__name__).info("%s: no checksums yet (%s)", path, exc)
@@ -347,7 +353,7 @@ def add_checksums(db: apsw.Connection, path: "Path") -> None:
 def write_first_page(db: apsw.Connection) -> None:
     """Have a transaction write the first page, if all pages have checksums.
 
-    So other programs that copy pages from the log also copy that one.
+    That way, other programs that copy pages from the log also copy the first one.
     """
     if db.execute("PRAGMA application_id").get == _APPLICATION_ID:
         db.execute(_MARK_COMPLETE)
@@ -355,7 +361,7 @@ def write_first_page(db: apsw.Connection) -> None:
 
 def _rewrite(db: apsw.Connection) -> None:
     reserve_bytes(db)
-    # In a file: in memory, a large history would take as much as it is large.
+    # In a file, because in memory it would take as much as the whole history.
     db.execute("PRAGMA temp_store = FILE")
     try:
         db.execute("VACUUM")

@@ -1,8 +1,8 @@
 """The checksums of one page of a database, and what they tell about a wrong byte.
 
-They are a CRC-32 and an Adler-32. The CRC of a page changes in its own way for every
-byte that may be wrong. So the difference to the stored CRC tells which byte it was, and
-what it should be; the Adler-32, which has no part in that, tells whether that is true.
+They are a CRC-32 and an Adler-32. The CRC of a page changes in a different way for
+every byte that may be wrong. So the difference from the stored CRC tells which byte is
+wrong, and what it should be; the independent Adler-32 confirms it.
 """
 
 import zlib
@@ -11,7 +11,7 @@ PAGE_BYTES = 4096
 CHECKSUM_BYTES = 8
 CONTENT_BYTES = PAGE_BYTES - CHECKSUM_BYTES
 NO_CHECKSUM = bytes(CHECKSUM_BYTES)
-# Where the CRC begins, which is the last of the two.
+# Where the CRC begins, which is the second of the two.
 CRC_AT = PAGE_BYTES - 4
 _NO_CONTENT = bytes(PAGE_BYTES)
 
@@ -50,15 +50,15 @@ def is_sound(page: bytes, number: int, *, needs_checksum: bool) -> bool:
 
 
 def correct_page(page: bytes, number: int) -> bytes | None:
-    """The page as it was; None if more than one byte of it is wrong."""
+    """Return the corrected page; None if more than one byte of it is wrong."""
     if len(page) != PAGE_BYTES:
         return None
     stored, made = page[CONTENT_BYTES:], checksum(page, number)
     if sum(a != b for a, b in zip(stored, made, strict=True)) == 1:
         # Only the checksum itself is wrong.
         return page[:CONTENT_BYTES] + made
-    # How the CRC changes with the last byte of what it is made from; and the byte for
-    # each such change, and for the highest byte of each.
+    # How the CRC changes with the last byte of its input; and the byte that makes each
+    # such change, also by the highest byte of the change.
     changes = [zlib.crc32(bytes([value])) ^ zlib.crc32(b"\0") for value in range(256)]
     by_change = {change: value for value, change in enumerate(changes)}
     by_top = {change >> 24: value for value, change in enumerate(changes)}
@@ -69,7 +69,7 @@ def correct_page(page: bytes, number: int) -> bytes | None:
             mended[place] ^= by_change[difference]
             if is_sound(bytes(mended), number, needs_checksum=True):
                 return bytes(mended)
-        # The difference that a wrong byte at the place before would have made here.
+        # The difference if the wrong byte is one place earlier.
         value = by_top[difference >> 24]
         difference = ((difference ^ changes[value]) << 8 | value) & 0xFFFFFFFF
     return None

@@ -9,8 +9,8 @@ from backstory.store.sqlite.index_state import get_state, set_state
 from backstory.store.sqlite.rows import to_json
 from backstory.values.units import UnitKind
 
-# Set while passages are waiting. Those of chats are never embedded, and looking through
-# all of them at every search would be slow.
+# Set while passages are waiting. Passages of sessions without tools are never embedded,
+# and looking through all of them in every search would be slow.
 _WAITING = "passages_wait"
 
 
@@ -32,7 +32,7 @@ def list_hashes(db: apsw.Connection, unit_ids: Collection[int]) -> list[bytes]:
 
 
 def note_waiting(db: apsw.Connection, source_ids: Collection[int]) -> None:
-    """Note that passages are waiting, if any of these sessions are."""
+    """Note that passages are waiting, if any in these sessions are."""
     if not source_ids or get_state(db, _WAITING):
         return
     # CROSS JOIN: the latest messages of these sessions come first.
@@ -60,7 +60,7 @@ def note_done(db: apsw.Connection) -> None:
 def list_to_embed(
     db: apsw.Connection, limit: int, without: Collection[int]
 ) -> list[ToEmbed]:
-    """Units of sessions with tools whose passages need vectors, the latest first."""
+    """Units in sessions with tools whose passages need vectors, the newest first."""
     if not get_state(db, _WAITING):
         return []
     return _list_waiting(db, limit, without)

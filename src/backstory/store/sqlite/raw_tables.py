@@ -1,8 +1,8 @@
 """Read the rows of a damaged database page by page, without SQLite.
 
-SQLite finds rows by going down a tree of pages: one bad page hides all below it. Here,
-every page is looked at by itself, so only what is in a bad page is lost. The format of
-the file is described in https://www.sqlite.org/fileformat2.html (2026-11).
+SQLite finds rows by going down a tree of pages, so one bad page hides all those below
+it. Here, every page is read by itself, so only what is in a bad page is lost. The
+format of the file is described in https://www.sqlite.org/fileformat2.html (2026-11).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ Value = int | float | str | bytes | None
 
 
 class RawRow(FrozenStruct):
-    """A row of a table, as it is in a page; ``page`` counts from 1."""
+    """A row of a table as found in a page; ``page`` counts from 1."""
 
     page: int
     rowid: int
@@ -26,11 +26,11 @@ class RawRow(FrozenStruct):
 
 
 class RawFile(FrozenStruct):
-    """The pages of a file, by number, counted from 1: those that can be trusted.
+    """The pages of a file that can be trusted, by number, counted from 1.
 
-    Rows can also be read from pages that are damaged, if the caller has proof of them.
-    ``keeps_invalid_text``: a text that is not UTF-8 is given as bytes; otherwise its
-    row is left out, because it is damaged.
+    Rows can also be read from damaged pages, if the caller can prove them.
+    ``keeps_invalid_text``: a text that is not UTF-8 is returned as bytes; otherwise its
+    row is left out as damaged.
     """
 
     pages: Mapping[int, bytes]
@@ -118,7 +118,7 @@ class RawFile(FrozenStruct):
 
     def _read_payload(self, page: bytes, at: int, size: int) -> bytes | None:
         if size > len(self.pages) * self.usable_bytes:
-            # A wrong number; what continues in itself would never end.
+            # A wrong number: a row that continues in its own page would never end.
             return None
         here = self.count_here(size)
         payload = page[at : at + here]
@@ -146,10 +146,10 @@ class RawFile(FrozenStruct):
 
 
 def is_whole_first_page(page: bytes, usable_bytes: int) -> bool:
-    """Whether nothing in the first page of a database, the list of tables, was lost.
+    """Whether the first page of a database, the list of tables, is complete.
 
-    Every byte of it must belong to a cell or be known to be free, as SQLite checks it;
-    and no cell has zeros that it cannot have.
+    As in SQLite's own check, every byte of it must belong to a cell or be known to be
+    free; and no cell may have zeros where there can be none.
     """
     start = _HEADER_BYTES
     content = int.from_bytes(page[start + 5 : start + 7], "big")
@@ -162,7 +162,7 @@ def is_whole_first_page(page: bytes, usable_bytes: int) -> bool:
 
 
 def _count_cells(page: bytes, file: RawFile) -> int:
-    """How many bytes the cells of the first page have. Raises ValueError for damage."""
+    """How many bytes the cells of the first page take. Raises ValueError for damage."""
     start = _HEADER_BYTES
     total = 0
     if page[start] == _INTERIOR:
@@ -185,7 +185,7 @@ def _count_cells(page: bytes, file: RawFile) -> int:
                 raise ValueError("a text has a zero in it")
             total += max(4, end - at)
     else:
-        raise ValueError("no kind of page that has a table")
+        raise ValueError("not a page of a table")
     return total
 
 
@@ -197,7 +197,7 @@ def _count_free(page: bytes, at: int) -> int:
             int.from_bytes(page[place : place + 2], "big") for place in (at, at + 2)
         )
         if size < 4 or (following and following <= at):
-            raise ValueError("no free block")
+            raise ValueError("not a free block")
         total += size
         at = following
     return total
@@ -228,7 +228,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
             return value, at + step + 1
-    raise ValueError("no number")  # pragma: no cover
+    raise ValueError("not a number")  # pragma: no cover
 
 
 def _values(
@@ -248,7 +248,7 @@ def _values(
         else:
             size = _SIZES.get(kind, 0)
             raw = payload[data_at : data_at + size]
-            # Our tables have no column for real numbers (7).
+            # Real numbers (7) are not expected: our tables have no column for them.
             number = int.from_bytes(raw, "big", signed=True)
             yield None if kind == 0 else kind - 8 if kind in (8, 9) else number
         data_at += size

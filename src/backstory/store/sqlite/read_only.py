@@ -1,7 +1,7 @@
 """Open a database of a home only to read it, for a hook.
 
 It neither waits for a writer nor writes: a database that is locked, damaged or of
-another version is left to those who can do something about it.
+another version is left to commands that can do something about it.
 """
 
 import os
@@ -20,14 +20,15 @@ _MIGRATIONS = {"index.db": "index_migrations", "history.db": "history_migrations
 def open_read_only(home: str, name: str) -> apsw.Connection:
     """A database of a home. Raises LookupError if it is of another version."""
     path = os.path.join(home, name)
-    # Without a log, nobody writes, and nobody may be able to create one.
+    # Without a log, nobody is writing, and we may not be allowed to create one.
     has_log = os.path.exists(f"{path}-wal")
     if not has_log and not os.access(home, os.W_OK):
         return _open(path, name, "immutable=1")
     try:
         return _open(path, name, "mode=ro")
     except (apsw.CantOpenError, apsw.FullError, apsw.IOError):
-        # On a full disk there is no room for what SQLite shares beside the log.
+        # On a full disk there is no room for the file that SQLite shares beside the
+        # log.
         if has_log:
             raise
         return _open(path, name, "immutable=1")
@@ -56,7 +57,7 @@ def _open(path: str, name: str, way: str) -> apsw.Connection:
 
 
 def open_history_read_only(home: str) -> apsw.Connection:
-    """The history of a home. Raises LookupError also for a copy not completed yet."""
+    """The history of a home. Raises LookupError for an incomplete copy, too."""
     db = open_read_only(home, "history.db")
     if is_copying(db):
         db.close()
@@ -65,11 +66,11 @@ def open_history_read_only(home: str) -> apsw.Connection:
 
 
 def is_copying(history: apsw.Connection) -> bool:
-    """Whether it is a copy that is not complete."""
+    """Whether a history is a copy that is not complete."""
     statement = "SELECT 1 FROM journal_state WHERE name = ?"
     return history.execute(statement, (COPYING,)).get is not None
 
 
 def read_identity(history: apsw.Connection) -> str:
-    """The text that only this history has."""
+    """The text that is unique to this history."""
     return str(history.execute("SELECT value FROM identity").get)

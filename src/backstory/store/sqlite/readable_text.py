@@ -1,8 +1,9 @@
 """Read rows whose texts are not all UTF-8.
 
-SQLite stores any bytes as a text, and apsw refuses to give a row with such a one. Here,
-what is not UTF-8 becomes U+FFFD, so that one wrong byte hides neither the rest of its
-text nor other rows. We never write such a text, so it is damage, and somebody is told.
+SQLite stores any bytes as text, but apsw raises an error for a row whose text is not
+UTF-8. Here, invalid bytes become U+FFFD, so that one wrong byte hides neither the rest
+of its text nor other rows. We never write such a text, so it is damage, and a callback
+is told.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Is told the row, by the names of its columns, and which one of them is not UTF-8.
+# Called with the row, by the names of its columns, and the column that is not UTF-8.
 OnInvalid = Callable[[apsw.Connection, Mapping[str, object], str], None]
 
 
 def read_invalid_text(
     db: apsw.Connection, on_invalid: OnInvalid = lambda db, row, column: None
 ) -> None:
-    """Have all statements of a connection give every row, as above."""
+    """Have all statements of a connection return rows with invalid text, too."""
 
     def make_cursor(connection: apsw.Connection) -> apsw.Cursor:
         return _Cursor(connection, on_invalid)
@@ -42,16 +43,16 @@ class _Cursor(apsw.Cursor):
         self._asked = (statements, bindings)
         return super().execute(statements, bindings, **options)
 
-    # A generator takes less time for each row than a ``__next__`` in Python.
+    # A generator takes less time per row than a ``__next__`` in Python.
     def __iter__(self) -> "Iterator[Any]":  # type: ignore[override]
         given = 0
         try:
-            # A row is never None.
+            # No row is None, so this iterates over all of them.
             for row in iter(super().__next__, None):
                 given += 1
                 yield row
         except UnicodeDecodeError:
-            # The first statement is still open, so the second reads the same state.
+            # The first statement is still open, so this one reads the same state.
             yield from islice(self._read_again(), given, None)
 
     def fetchone(self) -> "Any":

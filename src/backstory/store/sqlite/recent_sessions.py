@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# As ``values.moments.WHOLE_DAY``: only the day is known.
+# Like ``values.moments.WHOLE_DAY``: only the day is known.
 _WHOLE_DAY = 24 * 60
 
 
@@ -40,7 +40,7 @@ class SqliteRecentSessions:
         return read_identity(self._history)
 
     def list_active(self, since: int, since_day: int) -> list[RecentSession]:
-        """Those with a project; both times are in microseconds.
+        """Active sessions with a project; both times are in microseconds.
 
         ``since_day`` is for sessions of which only the day is known.
         """

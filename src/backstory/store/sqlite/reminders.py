@@ -27,11 +27,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The numbers of ``UnitKind``: what somebody said or noted.
+# The numbers of ``UnitKind`` for what somebody said or noted.
 _MEMORY, _DAILY_LOG = 6, 7
 _REMEMBERED = "units.kind IN (1, 2, 3, 6, 7)"
 _TOOLS = 4
-# How many times as many matches are read, because some are tools' output.
+# Read this many times as many matches as wanted, because some are tool output.
 _TRIED = 6
 
 _REPLY_STEPS = 100
@@ -41,8 +41,8 @@ _SAID = 100
 class Reminder:
     """A text that may become a memory, and where it comes from.
 
-    ``at`` is in microseconds; for a note, of which only the day is known, it is noon in
-    UTC. ``title`` and ``opening`` name the session.
+    ``at`` is in microseconds; for a note, which only has a day, it is noon in UTC.
+    ``title`` and ``opening`` name the session.
     """
 
     __slots__ = (
@@ -76,8 +76,8 @@ class Reminder:
 class SqliteReminders:
     """A ``WordsReader`` of one home, for a session of a host.
 
-    ``is_ours`` says whether a folder is of the project. Raises ``apsw.Error``, OSError
-    or LookupError if a database cannot be read as it is.
+    ``is_ours`` says whether a folder belongs to the project. Raises ``apsw.Error``,
+    OSError or LookupError if a database cannot be read as it is.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SqliteReminders:
         self._is_ours = is_ours
         self._host = host
         self._native_id = native_id
-        # The session that asks, if the history has it.
+        # The session that the reminder is for, if the history has it.
         self.session_id: int | None = self._history.execute(
             "SELECT session_id FROM sessions WHERE native_id = ? AND host = ?",
             (native_id, host),
@@ -107,7 +107,7 @@ class SqliteReminders:
 
     @property
     def identity(self) -> str:
-        """The text that only this history has."""
+        """The text that is unique to this history."""
         return read_identity(self._history)
 
     def count_units(self) -> int:
@@ -133,7 +133,7 @@ class SqliteReminders:
         expression = match_expression(*words)
         tried = limit * _TRIED
         best = match_any(self._index, expression, limit=tried)
-        # Few score enough, and only those are read.
+        # Few score high enough, and only those are read.
         enough = self._at_least(least, best, words)
         found = keep_fitting(self._index, enough, fitting, own)
         may_be_more = len(best) == tried and best[-1][1] >= least
@@ -150,12 +150,12 @@ class SqliteReminders:
         matches: list[tuple[int, float]],
         words: tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]],
     ) -> list[tuple[int, float]]:
-        """The matches that score enough when all words count once, the best first."""
+        """The matches that score high enough if words count once, the best first."""
         needed, helpful = words
         enough = [match for match in matches if match[1] >= least]
         if not helpful or not enough:
             return enough
-        # Needed words are in the expression twice.
+        # In the expression, needed words occur twice, so they count twice.
         again = score_matches(
             self._index, any_of(needed), [unit_id for unit_id, _ in enough]
         )
@@ -164,7 +164,7 @@ class SqliteReminders:
         return sorted(once, key=lambda match: (-match[1], -match[0]))
 
     def load(self, unit_ids: Sequence[int]) -> Mapping[int, Reminder]:
-        """Those that are of the project, and not of the session or its subagents."""
+        """Load units of the project that are not of the session or its subagents."""
         # Any: SQLite rows carry no types; the schema does.
         units: list[Any] = self._index.execute(
             """
@@ -254,7 +254,7 @@ class SqliteReminders:
         return bool(found)
 
     def list_said(self) -> list[str]:
-        """What was said last in the session that asks."""
+        """What was said last in the session that the reminder is for."""
         rows: Any = self._history.execute(
             """
             SELECT text FROM messages

@@ -1,4 +1,4 @@
-"""Lists as values of statements, rows as dictionaries, and days."""
+"""Bind lists to statements, and read rows as dictionaries and days."""
 
 from collections.abc import Iterable
 from datetime import date

@@ -50,8 +50,8 @@ class SqliteRunIndex:
 
     def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
         words = index_words(about)
-        # One by one: all words of a long text at once would take more memory than the
-        # index itself.
+        # One by one, because all words of a long text at once would take more memory
+        # than the index itself.
         rows = ((number, index_words(text), words) for number, text in passages)
         with block_forks(), self._db:
             self._db.executemany(
@@ -88,7 +88,7 @@ class SqliteRunIndex:
     def match(
         self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
     ) -> list[Match]:
-        # In a query of its own; otherwise the function would run for every match.
+        # In a separate query, because otherwise the function would run for every match.
         rows = self._query(
             """
             SELECT rowid, occurrences(passages) FROM passages

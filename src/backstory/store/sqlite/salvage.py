@@ -1,4 +1,4 @@
-"""Make a sound database of a damaged one, with every row that can still be read."""
+"""Make a sound database from a damaged one, with every row that can still be read."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -34,18 +34,20 @@ from backstory.store.sqlite.raw_tables import RawFile, RawRow, Value, split_page
 from backstory.values.reports import DamagedPage, SalvagedFile
 from backstory.values.structs import FrozenStruct
 
-# Tables whose rows are known by their number of columns, if nothing else tells; of the
-# older versions too.
+# Tables whose rows can be recognized by their number of columns, in older versions too,
+# if there is no other way.
 _BY_COLUMNS = {11: "messages", 13: "sources"} | dict.fromkeys((16, 17, 18), "sessions")
-# Read again with what a torn write may have been, before a page counts as damaged.
+# How often to read a page before it counts as damaged, because another process may be
+# in the middle of writing it.
 _TRIES = 3
 
 
 def list_damaged_pages(path: Path) -> list[DamagedPage]:
     """The pages of a database file that do not match their checksums.
 
-    The first page may have none if another program wrote it; but that program wrote
-    what the transaction was about as well. If it is the only one, it lost its checksum.
+    The first page may have no checksum because another program wrote it, but then that
+    program wrote the other pages of the transaction as well. If it is the only page
+    without one, its checksum was lost.
     """
     if not path.exists() or not has_checksums(read_first_page(path)):
         return []
@@ -59,7 +61,7 @@ def list_damaged_pages(path: Path) -> list[DamagedPage]:
                 page = file.read(PAGE_BYTES, number * PAGE_BYTES)
                 if is_page_sound(page, number):
                     break
-                # Another program may have written the first page meanwhile.
+                # Another program may have written the first page in the meantime.
                 is_page_sound = _check_of_file(file)
             else:
                 bad[number] = page
@@ -106,7 +108,7 @@ def _find_tables(path: Path) -> dict[int, str]:
     return found
 
 
-# Chooses from the rows of damaged pages, by table; the database is the damaged one.
+# Chooses from the rows of damaged pages, by table; the path is the damaged database.
 ChooseRows = Callable[[Path, Mapping[str, list[RawRow]]], Mapping[str, list[RawRow]]]
 
 
@@ -120,9 +122,9 @@ def salvage_database(
 ) -> SalvagedFile:
     """Write what can be read of a database to a new one.
 
-    If every damaged page can be corrected, the new file is what the old one was.
+    If every damaged page can be corrected, the new file is the corrected old one.
     Otherwise it is made from rows, ``without`` those of some tables; rows of damaged
-    pages are taken if they are chosen.
+    pages are taken if ``choose_doubtful`` chooses them.
     """
     _copy_with_log(path, new)
     raw = new.read_bytes()
@@ -137,7 +139,7 @@ def salvage_database(
     remove_database(new)
     db = open_database(new, migrations)
     try:
-        # Sound rows come first: of two with one number, the first is kept.
+        # Sound rows come first, because of two with the same number, the first is kept.
         wanted = {
             name: [*sound.get(name, ()), *chosen.get(name, ())]
             for name in sound.keys() | chosen.keys()
@@ -185,7 +187,7 @@ def _copy_with_log(path: Path, new: Path) -> None:
 
 
 def _correct(raw: bytes) -> bytes | None:
-    """The whole file as it was; None if that is not known."""
+    """Return the corrected file; None if it cannot be corrected."""
     if not raw or len(raw) % PAGE_BYTES:
         return None
     pages: list[bytes] = []
@@ -210,7 +212,7 @@ def _read_raw(path: Path) -> RawFile:
         # It never had checksums, so every page may be good.
         everything = split_pages(raw, _is_whole)
         return RawFile(everything, PAGE_BYTES)
-    # What is wrong in a sound page was stored so.
+    # An invalid text in a sound page was stored like that.
     return RawFile(pages, CONTENT_BYTES, keeps_invalid_text=True)
 
 
@@ -229,7 +231,7 @@ def _list_roots(path: Path) -> dict[str, int]:
 
 
 def _read_rows(path: Path) -> tuple[dict[str, list[RawRow]], dict[str, list[RawRow]]]:
-    """The rows of each table that are in sound pages, and those that are not."""
+    """The rows of each table in sound pages, and those in damaged pages."""
     file = _read_raw(path)
     tables = {
         number: name
@@ -314,11 +316,11 @@ def _list_tables(db: apsw.Connection) -> dict[str, list[_Column]]:
 def _insert_row(
     db: apsw.Connection, table: str, columns: list[_Column], row: RawRow
 ) -> int:
-    """Insert a row, unless it is there or is none of this table; returns how many."""
+    """Insert a row unless it exists or does not fit the table; returns how many."""
     given = list(_pair(columns, row))
     names = ", ".join(column.name for column, _ in given)
     marks = ", ".join(
-        # It is not UTF-8.
+        # A text that is not UTF-8 was read as bytes.
         "CAST(? AS TEXT)" if column.is_text and isinstance(value, bytes) else "?"
         for column, value in given
     )
@@ -333,7 +335,7 @@ def _insert_row(
 
 
 def _pair(columns: list[_Column], row: RawRow) -> Iterator[tuple[_Column, Value]]:
-    # Rows that are older than a column lack it.
+    # Rows older than a column lack it.
     for column, value in zip(columns, row.values, strict=False):
         is_number = column.is_row_number and value is None
         yield column, row.rowid if is_number else value

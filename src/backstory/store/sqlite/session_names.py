@@ -69,7 +69,7 @@ def _list_exact(db: apsw.Connection, ways: Iterable[Way]) -> Iterable[FoundByNam
 
 
 def _list_first(db: apsw.Connection, ways: Iterable[Way]) -> Iterable[FoundByName]:
-    """The first session whose id begins so, besides one and its subagents."""
+    """The first session whose id begins with it, apart from one and its subagents."""
     # No id contains the last character of Unicode, so it ends the range of ids.
     return db.execute(
         """

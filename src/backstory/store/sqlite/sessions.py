@@ -59,7 +59,7 @@ def find_indexed_facts(db: apsw.Connection, session_id: int) -> IndexedFacts:
 
 
 def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:
-    """Add what a source says. Project and branch stay as they were first given."""
+    """Add what a source says. Project and branch keep their first values."""
     db.execute(
         """
         UPDATE sessions
@@ -184,7 +184,7 @@ def refresh_excerpts(
 
 
 def _find_opening(db: apsw.Connection, session_id: int, role: str) -> str:
-    """The first message of that role that can be a title, as one."""
+    """A title from the first message of that role that can be one."""
     # Its first characters are enough for one line.
     first = db.execute(
         f"""

@@ -50,7 +50,7 @@ def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
             memo,
             excluded_by,
         ) in rows
-        # Without what its reader noted, it is read from the beginning.
+        # A source whose memo is damaged is left out, so it is read from the beginning.
         if (noted := _parse_memo(memo)) is not None
     }
 
@@ -75,7 +75,7 @@ def list_read_files(db: apsw.Connection) -> list[ReadFile]:
 
 
 def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) -> None:
-    # As above.
+    # Slow to import, and most commands read no sources.
     import orjson
 
     db.execute(

@@ -1,7 +1,7 @@
 """The tables about summaries in history.db: what is due, what waits, and model calls.
 
-They have connections of their own, because threads and processes that wait for a model
-must not hold up the history.
+This store has connections of its own, because threads and processes that wait for a
+model must not hold up the history.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from backstory.values.moments import Moment, from_microseconds
 from backstory.values.reports import ModelCall
 
 _RUNNING = "running"
-# Nothing is postponed for this long: if it seems so, the clock was set back.
+# Nothing is postponed for this long; if something seems to be, the clock was set back.
 _IMPOSSIBLE_WAIT = 2 * 24 * 3600 * 1_000_000
 _SPOKEN = "('user', 'assistant')"
 
@@ -48,7 +48,8 @@ def _next_position(session_id: str) -> str:
 
 _NEXT_POSITION = _next_position("?1")
 
-# Conversations that ended before a time, and were read from a file after another one.
+# Conversations that ended before one time; those that were read from a file must have
+# been active since another.
 _QUIET = """
     SELECT session_id FROM sessions AS session
      WHERE kind = 'conversation' AND last_active_at <= ?1
@@ -223,7 +224,7 @@ class SqliteSummaryStore:
                     "DELETE FROM summaries WHERE marker = ?", (each.marker,)
                 )
 
-    # -- what it could not make anything of ---
+    # -- what it could not summarize ---
 
     def set_aside(self, messages: SetAside) -> None:
         with translated(self.path), transaction(self._db):

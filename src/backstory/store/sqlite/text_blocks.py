@@ -1,8 +1,8 @@
 """The tables ``text_blocks`` and ``wipes``: what the file of folded texts must hold.
 
-A checksum is that of a block in which everything deleted has been wiped. It changes in
-the transaction that deletes, before anything is wiped; so it is right whether the
-wiping is done, was interrupted, or has not begun.
+A checksum is computed as if everything deleted from the block had been wiped. It
+changes in the transaction that deletes, before anything is wiped; so it is right
+whether the wiping is done, was interrupted, or has not begun.
 """
 
 import zlib
@@ -16,13 +16,13 @@ from backstory.store.sqlite.connection import transaction
 from backstory.store.sqlite.folded_text import ChecksummedBlock, FoldedText, Span
 from backstory.store.sqlite.index_state import get_state
 
-# Checking one takes 0.1 ms. Smaller blocks would make the list of them too long: it is
-# read with every search.
+# Checking one takes 0.1 ms. Smaller blocks would make the list of them, which every
+# search reads, too long.
 BLOCK_BYTES = 256 * 1024
 
 
 class CheckedTexts:
-    """The texts up to an end. What is to be read of them is checked before."""
+    """The texts up to an end, checked before they are read."""
 
     def __init__(
         self, file: FoldedText | None, blocks: Sequence[ChecksummedBlock], end: int
@@ -34,12 +34,12 @@ class CheckedTexts:
         self._are_all_checked = False
 
     def begin_check(self) -> None:
-        """Check all of them in another thread."""
+        """Check all texts in another thread."""
         if self._file is not None:
             self._file.begin_check(self._blocks)
 
     def view(self) -> memoryview:
-        """All of them, to be read at once. Raises ``StoreDamaged``."""
+        """All texts, to be read at once. Raises ``StoreDamaged``."""
         if self._file is None:
             return memoryview(b"")
         if not self._are_all_checked:
@@ -48,7 +48,7 @@ class CheckedTexts:
         return self._file.view(self._end)
 
     def view_for(self, spans: Iterable[Span]) -> memoryview:
-        """The same, of which only some texts may be read."""
+        """All texts, but only those of some spans are checked and may be read."""
         if self._file is None or self._are_all_checked:
             return self.view()
         numbers = {
@@ -113,7 +113,7 @@ def wipe_deleted(db: apsw.Connection, folder: Path) -> None:
     """Overwrite deleted texts with zeros; if interrupted, this stays due."""
     if db.execute("SELECT 1 FROM wipes LIMIT 1").get is None:
         return
-    # As a writer, so that nobody switches to another file at the same time.
+    # In a write transaction, so that nobody switches to another file meanwhile.
     with transaction(db):
         name = get_state(db, "text_file")
         if name is not None:

@@ -106,7 +106,7 @@ class TextScan:
         self._connection.scan(lambda db: self._find_texts(db).view())
 
     def get_ready(self, folded: str) -> None:
-        """Begin to check all texts if they will be searched for this one."""
+        """Begin to check all texts if a search for this one will scan them."""
 
         with self._connection.reading() as db, snapshot(db):
             if _find_units_by_words(db, folded) is None:
@@ -143,7 +143,7 @@ class TextScan:
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return []
-        # Opened again, so that all of it is checked again.
+        # Opened again, so that none of it counts as checked yet.
         file = FoldedText(self.open_file(db).path)
         file.check(list_blocks(db, end))
         view = file.view(end)
@@ -171,7 +171,7 @@ def _find_by_words(
 def _find_in_units(
     db: apsw.Connection, texts: CheckedTexts, needle: bytes, unit_ids: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Those of some units that have the needle, and where their texts begin."""
+    """Those of some units whose texts have the needle, and where the texts begin."""
     rows = list(units.list_places(db, unit_ids))
     view = texts.view_for((place, length) for _, place, length in rows)
     return [
@@ -182,21 +182,21 @@ def _find_in_units(
 
 
 def _find_units_by_words(db: apsw.Connection, folded: str) -> list[int] | None:
-    """The few units that may have a text in them; None if they are many.
+    """The few units that may contain a text; None if there are many.
 
-    A word in the middle of it is a word of every text that has it.
+    A word that is whole inside it is a word of every text that contains it.
     """
     whole = [word for word in folded.split(" ")[1:-1] if _is_plain(word)]
     if not whole:
         return None
-    # Long words are rare, and others would only take time.
+    # Long words are rare; checking others too would only take time.
     telling = sorted(whole, key=len)[-_TELLING_WORDS:]
     few = find_with_words(db, telling, _MAX_LOOKED_UP + 1)
     return few if len(few) <= _MAX_LOOKED_UP else None
 
 
 def _is_plain(word: str) -> bool:
-    """Whether the index has just this one word for it."""
+    """Whether the index has exactly this word for it."""
     return word.isascii() and word.isalnum()
 
 

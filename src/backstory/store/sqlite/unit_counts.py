@@ -16,7 +16,7 @@ UNITS_WITH_MEANING = "units_with_meaning"
 
 
 def count_units(db: apsw.Connection) -> IndexCounts:
-    """All counts; what is embedded passage by passage is wanted once more."""
+    """All counts; a unit embedded passage by passage needs vectors twice."""
     count = get_count(db, UNITS)
     with_meaning = get_count(db, UNITS_WITH_MEANING)
     to_embed, not_messages = db.execute(

@@ -1,4 +1,4 @@
-"""The tables ``units`` and ``notes``: what is found, and the texts of files."""
+"""The tables ``units`` and ``notes``: what can be found, and the texts of files."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -80,7 +80,7 @@ def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
 def find_stored(
     db: apsw.Connection, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
-    """The stored columns below of these units, by number."""
+    """The stored columns of these units, by number."""
     rows = db.execute(
         """
         SELECT unit_id, text_at, text_bytes, slot, meaning_hash, kind, source_id,
@@ -166,7 +166,7 @@ def find_all_at(
 def list_places(
     db: apsw.Connection, unit_ids: Collection[int]
 ) -> Iterable[tuple[int, int, int]]:
-    """Number of these units, and where their texts are: place and length."""
+    """The numbers of these units, and where their texts are: place and length."""
     # Any: SQLite rows carry no types; the schema does.
     rows: Any = db.execute(
         """
@@ -179,14 +179,14 @@ def list_places(
 
 
 def list_all_places(db: apsw.Connection) -> Iterable[tuple[int, int, int]]:
-    """The same for all units."""
+    """Like ``list_places``, for all units."""
     return db.execute("SELECT unit_id, text_at, text_bytes FROM units")
 
 
 def newest_places(
     db: apsw.Connection, where: UnitFilter
 ) -> Iterable[tuple[int, int, int]]:
-    """The same for matching units, the newest first."""
+    """Like ``list_places``, for matching units, the newest first."""
     clause = to_clause(where)
     return db.execute(
         f"""
@@ -275,7 +275,7 @@ def list_all_of_sessions(db: apsw.Connection) -> Iterable[tuple[Unit, int]]:
 def list_hashed(
     db: apsw.Connection, unit_ids: Collection[int]
 ) -> Iterable[tuple[Unit, int, bytes | None]]:
-    """These units of sessions, where their texts are, and the meanings' hashes."""
+    """These units of sessions, where their texts are, and hashes of their meanings."""
     rows = db.execute(
         """
         SELECT unit_id, kind, source_id, position, said_at, text_bytes, text_at,
@@ -404,7 +404,7 @@ def count_to_embed(db: apsw.Connection, where: UnitFilter) -> tuple[int, int]:
         """,
         clause.values,
     ).get
-    # Usually none does, which an index tells at once.
+    # Usually none needs one, which a database index tells at once.
     if not waiting:
         return 0, 0
     meaningful: int = db.execute(
@@ -456,7 +456,7 @@ def count_with_meaning(db: apsw.Connection) -> int:
 
 
 def list_unused_hashes(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
-    """The hashes that no unit has any more, and that are of no unit's passages."""
+    """Those of the hashes that neither a unit nor its passages have any more."""
     wanted = set(hashes)
     rows = db.execute(
         """

@@ -33,7 +33,8 @@ class VectorSearch:
     @property
     def pages(self) -> "VectorPages":
         if self._pages is None:
-            # A module half loaded at a fork would stay so in the child.
+            # A module that is half loaded at a fork would stay half loaded in the
+            # child.
             with block_forks(), self._lock:
                 if self._pages is None:
                     # numpy takes longer to load than a search by words takes.
@@ -43,7 +44,7 @@ class VectorSearch:
         return self._pages
 
     def name_vectors(self, fingerprint: str) -> str:
-        """A name for a model's vectors from this cache, whose numbers they have."""
+        """A name for a model's vectors with their numbers in this cache."""
         return f"{fingerprint} {self._embeddings.identity}"
 
     @staticmethod

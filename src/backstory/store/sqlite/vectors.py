@@ -39,7 +39,8 @@ from backstory.store.sqlite.index_state import (
 from backstory.store.sqlite.rows import to_json
 from backstory.system.fork_safety import reset_in_child
 
-# Up to this many, all are compared exactly: choosing by signs would save nothing.
+# Up to this many vectors are all compared exactly: choosing by signs would not be
+# faster.
 _FEW = 2_000
 
 
@@ -52,7 +53,7 @@ class VectorPages:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Start fresh in a forked child: another thread may have been changing it."""
+        """Start fresh in a forked child: another thread may have been changing this."""
         self._lock = threading.Lock()
         self._clear("")
         self._read: Derived[bool] = Derived()
@@ -106,7 +107,7 @@ class VectorPages:
     def _make_room(self, pages: int, code_bytes: int) -> None:
         if pages <= self._page_count:
             return
-        # With some to spare, so that not every new page copies everything.
+        # With some to spare, so that not every new page means copying everything.
         slots = (pages + pages // 8) * SLOTS
         self._units = _grown(self._units, slots)
         self._embedding_ids = _grown(self._embedding_ids, slots)

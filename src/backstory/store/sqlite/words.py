@@ -23,9 +23,10 @@ from backstory.store.sqlite.unit_counts import UNITS, get_count
 from backstory.store.sqlite.unit_filter import Clause, to_clause
 from backstory.values.units import UnitKind, is_note
 
-# Up to this many units of the wanted days are listed before words are matched.
+# If the wanted days have at most this many units, these are listed before words are
+# matched.
 _FEW_UNITS = 20_000
-# Counts of rarer words are not cached: they are fast to make and soon outdated.
+# Counts of rarer words are not cached: they are quick to make and soon outdated.
 _FREQUENT = 2_000
 _MAX_REMEMBERED = 10_000
 
@@ -76,7 +77,7 @@ class WordSearch:
     def _count_spellings(
         self, db: apsw.Connection, spellings: Collection[str]
     ) -> dict[str, int]:
-        """The most units that can have all words of a spelling next to each other."""
+        """The largest number of units that can have each spelling's words in a row."""
         # Counts of frequent words are slow to make and change little.
         size = get_count(db, UNITS).bit_length()
         if self._counted[0] != size or len(self._counted[1]) > _MAX_REMEMBERED:
@@ -112,7 +113,7 @@ def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
 
 
 def merge_words(db: apsw.Connection) -> None:
-    """Write all words again, without those of deleted units."""
+    """Rewrite all words, without those of deleted units."""
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
@@ -129,7 +130,7 @@ def match_words(
     fitting_only = to_clause(where)
     is_any_time = where.said_from is None and where.said_before is None
     if is_any_time and where.containers is None:
-        # If too few of the best fit, all units are read after all.
+        # If too few of the best matches fit, all of them are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
         best = match_any(db, expression, limit=tried)
         found = _drop_unwanted(db, best, where, fitting_only)
@@ -153,7 +154,7 @@ def _drop_unwanted(
 ) -> list[tuple[int, float]]:
     """The matches that fit a filter.
 
-    If it leaves out only notes, the numbers of the others say that they are none.
+    If it leaves out only notes, the numbers of units tell which are notes.
     """
     if where.leaves_out_only_notes:
         notes = [match for match in matches if is_note(match[0])]
@@ -165,7 +166,7 @@ def _drop_unwanted(
 
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
-    """A condition that avoids reading units of other days, if few are of these."""
+    """A condition that avoids reading units of other days, if these have few."""
     values = list(where.widest_bounds())
     if None in values:
         return Clause("", [])
@@ -212,7 +213,7 @@ def list_having_words(
         "(" + " OR ".join(f"({_all_of(each)})" for each in spellings) + ")"
         for spellings in words
     )
-    # As in ``score_words``, the plus sign has the query run once.
+    # As in ``score_words``, the plus sign makes the query run only once.
     rows = db.execute(
         """
         SELECT rowid FROM words
@@ -259,7 +260,7 @@ def count_words(db: apsw.Connection, tokens: Collection[str]) -> dict[str, int]:
 
 
 def has_scores(db: apsw.Connection) -> bool:
-    """Whether matches have scores, as all should; checked for a few words."""
+    """Whether matches have scores, as they all should; checks only a few words."""
     terms = [term for (term,) in db.execute("SELECT term FROM word_counts LIMIT 9")]
     if not terms:
         return True

@@ -25,7 +25,7 @@ from backstory.values.moments import Moment
 
 
 def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
-    """Write all of a batch but what was forgotten; must run in a transaction."""
+    """Write a batch, except what was forgotten; must run in a transaction."""
     batch = leave_out_forgotten(db, batch)
     writing = _BatchWriting(db, batch)
     writing.delete_outdated()
@@ -55,7 +55,7 @@ class _BatchWriting(BatchSteps):
         self._grown: set[int] = set()
 
     def delete_outdated(self) -> None:
-        """Delete the source's former name, and problems in what is read again."""
+        """Delete the source's former name, and problems in lines to be read again."""
         if self._batch.moved_from is not None:
             sources.delete_source(self._db, self._batch.moved_from)
         for key, after_line in iter_outdated_problems(self._batch):
@@ -125,7 +125,7 @@ class _BatchWriting(BatchSteps):
         self._last_message_id = done.last_message_id
 
     def _renew_excerpts(self, session_id: int) -> None:
-        """Make the excerpts again: earlier versions made others of the messages."""
+        """Make the excerpts again, because earlier versions made different ones."""
         before = sessions.find_indexed_facts(self._db, session_id)
         sessions.refresh_excerpts(self._db, session_id, 0, self._batch.read_from)
         if sessions.find_indexed_facts(self._db, session_id) != before:

@@ -1,4 +1,4 @@
-"""Write the messages of one session: those that are new, and those that changed."""
+"""Write the new and changed messages of one session."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from backstory.values.structs import FrozenStruct
 class MessageChanges(FrozenStruct):
     """What writing the messages of one session changed.
 
-    ``written`` are the numbers of the messages, first and last of each run of them.
+    ``written`` are runs of messages, each by the numbers of the first and the last.
     """
 
     inserted: int

@@ -1,9 +1,9 @@
-// More messages as one scrolls, and the words that were looked for, marked.
+// Load more messages on scrolling, and mark the words that were looked for.
 
 import { fetchPart } from "./part.js";
 
-// What is farther away than that many messages is taken out of the page again, so that
-// a conversation of any length scrolls smoothly.
+// Messages that are farther away than this are removed from the page again, so that a
+// conversation of any length scrolls smoothly.
 const MOST = 400;
 const list = document.getElementById("messages");
 const words = (list.dataset.find ?? "").toLowerCase();
@@ -15,7 +15,7 @@ function markWords(within) {
   const texts = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     const text = node.data.toLowerCase();
-    if (text.length !== node.data.length) continue; // places would be off
+    if (text.length !== node.data.length) continue; // positions would be off
     for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) {
       const range = new Range();
       range.setStart(node, at);
@@ -25,7 +25,7 @@ function markWords(within) {
   }
 }
 
-// Do something to the list, and leave what is being read where it is on the screen.
+// Change the list, and keep what is being read where it is on the screen.
 function keepingPlace(anchor, change) {
   const before = anchor.getBoundingClientRect().top;
   change();
@@ -52,7 +52,7 @@ function trim(kind) {
       ? [messages.slice(0, extra), messages[extra]]
       : [messages.slice(-extra), messages[messages.length - extra - 1]];
   const isGone = new Set(gone);
-  // From the end on, so that a day goes after its messages.
+  // From the end on, so that a day is removed after its messages.
   for (const node of [...list.children].reverse()) {
     if (node.matches(`.${kind}`) || isGone.has(node)) node.remove();
     else if (node.matches("h2") && (!node.nextElementSibling?.matches("article"))) node.remove();
@@ -63,7 +63,7 @@ function trim(kind) {
   watcher.observe(link);
 }
 
-// Every part that is loaded begins with its day; a day is said once.
+// Every part that is loaded begins with its day; show each day only once.
 function dropRepeatedDays() {
   let day = null;
   for (const node of [...list.querySelectorAll(":scope > h2")]) {
@@ -132,7 +132,7 @@ async function goTo(nr) {
 }
 
 if (place) {
-  // It goes there when it is let go.
+  // Scrolls there when the slider is released.
   place.form.querySelector("button").hidden = true;
   place.addEventListener("input", () => {
     place.dataset.moving = "yes";
@@ -157,7 +157,7 @@ async function load(link) {
   const part = await fetchPart(link.href, "messages");
   const isEarlier = link.matches(".earlier");
   const nodes = [...part.children].filter((node) => !node.matches(isEarlier ? ".later" : ".earlier"));
-  // Not a day, which may be taken out.
+  // Not a day, which may be removed.
   const messages = list.querySelectorAll(":scope > article");
   const anchor = messages[isEarlier ? 0 : messages.length - 1] ?? list;
   keepingPlace(anchor, () => {
@@ -178,7 +178,7 @@ const watcher = new IntersectionObserver(
   { rootMargin: "1200px 0px" },
 );
 
-// Folded messages that an address names are unfolded.
+// Unfold a folded message that the address names.
 function unfoldTarget() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   if (!target) return;
@@ -219,7 +219,7 @@ showNestedButtons(list);
 markWords(list);
 unfoldTarget();
 if (new URLSearchParams(location.search).has("nr")) {
-  // The address says where to go; the browser would go where other messages were.
+  // Go where the address says; the browser would restore a position among other messages.
   history.scrollRestoration = "manual";
   scrollToFirst();
 }

@@ -18,8 +18,8 @@ addEventListener("beforeunload", (event) => {
   if (isChanged() && !isSaving) event.preventDefault();
 });
 
-// Whether the server is there and lets this browser in. If not, a form that is sent takes
-// what was typed with it.
+// Whether the server is there and lets this browser in. If not, sending the form would
+// lose what was typed.
 async function canSave() {
   try {
     return (await fetch("/memory", { method: "HEAD" })).ok;

@@ -1,4 +1,4 @@
-// How far the work is, as long as there is some.
+// Show the progress of a job while it runs.
 
 import { fetchPart } from "./part.js";
 
@@ -13,10 +13,10 @@ async function watch() {
     old.querySelector(".far").replaceWith(now.querySelector(".far"));
     setTimeout(watch, EVERY_MS);
   } else if (document.querySelector("#search input[type=search]")?.value) {
-    // Whoever searches in the meantime is not disturbed.
+    // Do not disturb somebody who searches in the meantime.
     old.remove();
   } else {
-    // What else the page says has changed as well.
+    // The rest of the page has changed as well.
     location.replace(location.pathname);
   }
 }

@@ -46,7 +46,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Whoever comes back to a list is at the item that was opened.
+// When somebody comes back to a list, focus the item that was opened.
 document.addEventListener("click", (event) => {
   const item = event.target.closest("a[data-item]");
   if (item) history.replaceState({ opened: item.getAttribute("href") }, "");
@@ -58,7 +58,7 @@ if (opened) {
   item?.focus({ preventScroll: true });
 }
 
-// What is said once, such as that something was saved, is not said again on reloading.
+// A message such as "saved" is not shown again on reloading.
 if (document.querySelector("[data-once]")) {
   history.replaceState(history.state, "", location.pathname + location.hash);
 }

@@ -1,7 +1,7 @@
 // Fetch a part of a page that the server has rendered.
 
-// The element with that id of the page at an address. It throws if there is none, as on
-// a page that says what went wrong.
+// Return the element with this id from the page at an address. Throws if there is none,
+// as on an error page.
 export async function fetchPart(url, id, asked = {}) {
   const answer = await fetch(url, { ...asked, headers: { "Backstory-Part": id } });
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -1,5 +1,5 @@
-// Results as one types. The address always says what is shown, so that it can be shared
-// and that going back shows what was there.
+// Results while typing. The address always matches what is shown, so that it can be
+// shared, and going back shows what was there before.
 
 import { fetchPart } from "./part.js";
 import { showCopyButtons } from "./keys.js";
@@ -7,10 +7,10 @@ import { showCopyButtons } from "./keys.js";
 const SLOW_MS = 250;
 const form = document.getElementById("search");
 const box = document.getElementById("q");
-// The address that is asked for next.
+// The address to request next.
 let wanted = null;
 let asking = null;
-// Whether the entry in the browser's history is one that typing goes on with.
+// Whether typing may replace the current entry in the browser's history.
 let isTyping = false;
 
 function currentUrl() {
@@ -19,7 +19,7 @@ function currentUrl() {
   return query ? `/?${query}` : "/";
 }
 
-// Whoever has gone down to a result stays at that one, or at the one in its place.
+// Keep the focus on the result that had it, or on the one that takes its place.
 function replaceResults(results) {
   const old = document.getElementById("results");
   const place = [...old.querySelectorAll("[data-item]")].indexOf(document.activeElement);
@@ -40,9 +40,9 @@ function tellThatNobodyAnswers() {
   results.replaceChildren(notice);
 }
 
-// One search at a time: what is typed in the meantime is asked for when it has ended, and
-// only the last of it. So results come as fast as they can, however fast one types. A
-// search that takes long is not waited for.
+// One search at a time: when it has ended, only the latest text that was typed in the
+// meantime is searched for. So results come as fast as possible, however fast somebody
+// types. A search that takes long is not waited for.
 async function show(url) {
   wanted = url;
   if (asking) {
@@ -64,7 +64,7 @@ async function show(url) {
     } catch (error) {
       if (signal.aborted) continue;
       asking = null;
-      // The page itself says what is wrong, unless nobody answers.
+      // The page itself says what is wrong, unless the server does not answer.
       if (error instanceof TypeError) tellThatNobodyAnswers();
       else location.assign(asked);
       return;
@@ -122,6 +122,6 @@ addEventListener("popstate", () => {
   show(location.href);
 });
 
-// What was typed before this script was loaded.
+// Search for what was typed before this script was loaded.
 const asked = new URLSearchParams(location.search).get("q") ?? "";
 if (box.value.trim() !== asked.trim()) search({ typing: true });

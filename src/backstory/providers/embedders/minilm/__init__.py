@@ -36,14 +36,14 @@ SHA256 = {
         "e171b61b8656515e456ac9582c014061085b2a74dc8a9cf408b316e7064e52e2"
     ),
 }
-# How much of them is compared with its hash at once.
+# How much of a file is hashed at once.
 _CHECKED_BYTES = 4 * 1024 * 1024
-# How long the thread that did it may take to end.
+# How long to wait for the thread that loaded the model to end.
 _END_WAIT_S = 1.0
-# Incremented when the same files would give a text another vector than before.
+# Incremented when the same files would give a text a different vector.
 _PIPELINE = "2"
 
-# This much is enough to judge the script: the model reads little more.
+# This much is enough to judge the script; the model reads little more.
 _JUDGED_CHARS = 2_000
 _LATIN = lazy_pattern("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 _LETTER = lazy_pattern(r"[^\W\d_]")
@@ -93,8 +93,8 @@ class MiniLmEmbedder:
     def get_ready(self) -> None:
         """Load the libraries now and the model in another thread.
 
-        Python runs one thread at a time, so libraries cannot be imported beside other
-        work. onnxruntime opens a model without Python.
+        Python runs one thread at a time, so imports cannot run in parallel with other
+        work. onnxruntime can, because it opens a model without holding the GIL.
         """
         if self._model is not None:
             return
@@ -120,7 +120,8 @@ class MiniLmEmbedder:
         model = self._model
         if model is not None:
             return model
-        # A child forked during the loading would never finish it.
+        # A child that is forked while the model is loaded would never finish loading
+        # it.
         with block_forks(), self._lock:
             if self._model is None:
                 self._model = _load_model(self._folder)
@@ -130,7 +131,7 @@ class MiniLmEmbedder:
 def _load_model(folder: Path) -> "Model":
     threads = DaemonThreadPool(1, "backstory-model")
     with _translated("cannot be loaded"):
-        # While the libraries are loaded, because each takes a while.
+        # In parallel with loading the libraries, because both take a while.
         checked = threads.submit(partial(_check_files, folder))
         try:
             model = _import_model()
@@ -142,7 +143,7 @@ def _load_model(folder: Path) -> "Model":
 
 
 def _import_model() -> "type[Model]":
-    """The class, with the libraries that it needs."""
+    """Import the class, with the libraries that it needs."""
     # numpy and onnxruntime take longer to load than a search by words takes.
     from backstory.providers.embedders.minilm import inference
 
@@ -151,11 +152,12 @@ def _import_model() -> "type[Model]":
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse files that did not come with the package: a model is run like code."""
-    # Only what loads the model needs it.
+    """Refuse files that did not come with the package: a model runs like code."""
+    # Imported here because only loading the model needs it.
     from hashlib import sha256
 
-    # In large parts, because between them it would hold up the imports of libraries.
+    # In large parts, because hashing only takes the GIL between them, which delays
+    # imports.
     room = memoryview(bytearray(_CHECKED_BYTES))
     for name, expected in SHA256.items():
         digest = sha256()

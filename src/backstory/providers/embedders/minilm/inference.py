@@ -1,7 +1,7 @@
 """Run the bundled model: tokens, and onnxruntime with one text at a time.
 
-The model rounds to 8 bits on a scale that it takes from everything it is given at once,
-so beside other texts a text would get another vector; alone, it always gets the same.
+The model rounds to 8 bits on a scale that depends on everything in its input, so in a
+batch a text would get a different vector each time; alone, it always gets the same one.
 Each run uses one thread, and many texts are shared out among several threads. So a
 query is as quick as possible (waking a second thread costs more than it saves), many
 texts use several cores, and no thread outlives the call that needed it.
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 
-# What the model reads.
+# How many tokens the model reads.
 _MAX_TOKENS = 256
-# This many characters of words always have more tokens.
+# This many characters of words always have more tokens than that.
 _MAX_CHARS = 4_000
 _MOST_THREADS = 4
 
@@ -52,7 +52,7 @@ class Model:
             for place in range(len(texts)):
                 embed(place)
             return vectors
-        # Slow to import, and not needed for a query.
+        # Imported here because it is slow, and not needed for a query.
         from concurrent.futures import ThreadPoolExecutor
 
         # The longest first, so that no thread is left with a long one at the end.
@@ -81,11 +81,11 @@ class Model:
 def import_onnxruntime() -> Any:  # it has no types
     """Import onnxruntime, which is done here and nowhere else.
 
-    Imported by itself, it would write a device id and a queue of events to the user's
+    Otherwise, onnxruntime would write a device id and a queue of events to the user's
     cache folder, and soon send them to its maker.
     """
     set_variable("ORT_DISABLE_TELEMETRY", "1")
-    # The variable must be set first: the import already writes.
+    # The variable must be set first, because the import already writes.
     import onnxruntime as ort
 
     # For Windows, and in case the program imported it before us.
@@ -97,7 +97,7 @@ def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
     """Load the weights."""
     ort = import_onnxruntime()
     options = ort.SessionOptions()
-    # Its log goes to standard error; what matters is raised as well.
+    # Its log goes to standard error, and what matters is raised anyway.
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -105,13 +105,13 @@ def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
         str(folder / "model.onnx"),
         options,
         providers=["CPUExecutionProvider"],
-        # Its fused node takes three times as long as the two that it replaces.
+        # The fused node takes three times as long as the two that it replaces.
         disabled_optimizers=["SkipLayerNormFusion"],
     )
 
 
 def _count_cores() -> int:
-    """How many cores this process may use; in a container often not all."""
+    """How many cores this process may use; in a container, often not all."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Cut a text into the tokens that the model was trained with (BERT's WordPiece).
+"""Split a text into the tokens that the model was trained with (BERT's WordPiece).
 
-The package ``tokenizers`` does the same, but brings others with it that download
-models. A test compares the two.
+The package ``tokenizers`` does the same, but depends on others that download models. A
+test compares the two.
 """
 
 import unicodedata
@@ -10,16 +10,16 @@ from pathlib import Path
 import stringzilla
 
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
-# How a token is written that goes on with a word.
+# The prefix of tokens that continue a word.
 _WITHIN_WORD = "##"
 _MAX_WORD_CHARS = 100
-# Most texts have few words that others do not have.
+# Words that are remembered; most texts have few that others do not have.
 _MAX_REMEMBERED = 20_000
 _REPLACEMENT_CHARACTER = "\ufffd"
 _CONTROLS = frozenset({"Cc", "Cf", "Co"})
 # Where the tokens begin in the file.
 _TOKENS = b'"vocab":'
-# Those that a query has; each takes some 0.02 milliseconds.
+# Up to this many tokens, as in a query, are searched for; each takes some 0.02 ms.
 _MOST_SEARCHED = 200
 # Every ideograph is a word of its own. BERT skips 2B820 to 2B91F, so we do too.
 _IDEOGRAPHS = (
@@ -37,7 +37,7 @@ _IDEOGRAPHS = (
 class WordPiece:
     """Tokenizes texts with the vocabulary of a model; may be used by several threads.
 
-    ``max_tokens`` are kept, with the two that mark the start and the end.
+    ``max_tokens`` are kept, including the two that mark the start and the end.
     """
 
     def __init__(self, path: Path, max_tokens: int) -> None:
@@ -86,9 +86,9 @@ class WordPiece:
 
 
 class _Vocabulary:
-    """The numbers of the tokens, which stand behind them in the file.
+    """The numbers of the tokens, each of which follows its token in the file.
 
-    Reading all of it into a dictionary takes longer than a query takes without one.
+    Reading the whole file into a dictionary takes longer than a query does without one.
     """
 
     def __init__(self, stored: bytes) -> None:
@@ -98,14 +98,14 @@ class _Vocabulary:
         self._numbers: dict[str, int] | None = None
 
     def get(self, token: str) -> int:
-        """The number of a token that there is."""
+        """The number of a token that must exist."""
         number = self.find(token)
         assert number is not None
         return number
 
     def find(self, token: str) -> int | None:
         if self._numbers is None and self._searched >= _MOST_SEARCHED:
-            # Slow to import, and queries do without it.
+            # Imported here because it is slow, and queries do without it.
             import orjson
 
             self._numbers = orjson.loads(self._stored)["model"]["vocab"]
@@ -125,7 +125,7 @@ class _Vocabulary:
 
 
 class _Spellings(dict[int, str]):
-    """How the model spells each character: small, without accents, signs apart."""
+    """How the model spells characters: lower case, no accents, punctuation apart."""
 
     def __missing__(self, code: int) -> str:
         spelled = self[code] = _spell(chr(code))
@@ -154,6 +154,6 @@ def _spell(character: str) -> str:
 
 def _is_punctuation(character: str) -> bool:
     if character.isascii():
-        # Signs such as $ and ^ as well.
+        # Includes symbols such as $ and ^.
         return character.isprintable() and not character.isalnum() and character != " "
     return unicodedata.category(character).startswith("P")
