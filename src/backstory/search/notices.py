@@ -13,7 +13,7 @@ def render_missing(waiting: int, total: int) -> str:
 
 
 def parse_missing(notice: str) -> float | None:
-    """The share of texts that wait, for that notice; None for any other."""
+    """The share of texts that are waiting, from that notice; None for any other."""
     found = _MISSING.fullmatch(notice)
     if found is None:
         return None

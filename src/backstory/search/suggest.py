@@ -40,8 +40,8 @@ def _find_near_word(
     found = index.count_documents([(word,) for word in near])
     counts = dict(zip(near, found, strict=True))
     for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:
-        # The index counts all that has the same stem, such as "bothing" for "both",
-        # and finds parts of words.
+        # The index counts all words with the same stem, such as "bothing" for "both",
+        # and also finds parts of words.
         ids = index.find_text(word, UnitFilter(MESSAGES), _MAX_CHECKED)
         said = history.get_messages(ids).values()
         if any(word in word_set(message.text) for message in said):
