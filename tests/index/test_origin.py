@@ -16,7 +16,7 @@ from tests.chance import examples
 from tests.index_builders import WordEmbedder, an_indexed_memory, found, say, say_all
 from tests.shell import Shell
 
-MADE_AGAIN = "the history was restored or replaced, so its index is made again"
+MADE_AGAIN = "the history was restored or replaced, so its index is being rebuilt"
 
 
 NOT_READ_IN = (
