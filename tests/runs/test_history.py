@@ -873,7 +873,7 @@ def test_the_oldest_tool_results_go_first_and_the_answers_say_so() -> None:
         error="not_found",
     )
     assert (
-        "Of this run's history 1 item is gone, oldest tool results first, up to "
+        "In this run's history, 1 item is gone, oldest tool results first, up to "
         "iteration 1: the history of a run holds at most 10,000 bytes." in answer.text
     )
 
@@ -901,8 +901,8 @@ def test_an_item_of_more_than_half_of_everything_is_cut_and_the_answers_say_so()
     assert text.startswith("head ")
     assert text.endswith(" tail")
     assert (
-        "Of this run's history 1 item is kept without the middle: one item is at most "
-        "half of 2,048 bytes." in answer
+        "In this run's history, 1 item is kept without the middle: one item takes at "
+        "most half of 2,048 bytes." in answer
     )
 
 
