@@ -294,7 +294,7 @@ class Forgetter(FrozenStruct):
         )
         period = to_period(first, last, 0, now=self.clock())
         if period.why_empty:
-            raise BadQuery(f"there is no day in between: {period.why_empty}")
+            raise BadQuery(f"the period is empty: {period.why_empty}")
         return period
 
     def _said_in(

@@ -167,7 +167,7 @@ class PostgresStores:
         return PostgresHistoryRows(self._tenant)
 
     def open_notes_to_complete(self) -> NotesPlace:
-        # As above.
+        # Only moving needs it.
         from backstory.store.postgres.notes import PostgresNotes
 
         return DatabaseNotes(PostgresNotes(self._tenant.completing()), self.locks)

@@ -57,7 +57,8 @@ NOTICE = re.compile(
     r"In this run's history, (?:1 item is|[\d,]+ items are) gone, oldest tool results "
     r"first, up to iteration \d+: the history of a run holds at most [\d,]+ "
     r"(?:bytes|MB)\."
-    r"|What was recorded before [\d.,]+ minutes without use was dropped\."
+    r"|After [\d.,]+ minutes without use, what was recorded before was "
+    r"dropped\."
 )
 NOTHING = re.compile(
     r"No match for '.{0,80}' in this run; [\d,]+ items? (?:was|were) searched\. "
@@ -363,7 +364,7 @@ def test_notices_stand_in_the_frame_and_content_does_not_add_to_them() -> None:
 
     assert answer.text == (
         "[Search of this run for 'needle': 1 result from 3 items]\n"
-        "What was recorded before 10 minutes without use was dropped.\n"
+        "After 10 minutes without use, what was recorded before was dropped.\n"
         "In this run's history, 1 item is gone, oldest tool results first, up to "
         "iteration 1: the history of a run holds at most 2,000 bytes.\n"
         f"{NOTE}\n"

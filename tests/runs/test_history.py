@@ -920,11 +920,11 @@ def test_a_run_expires_when_it_was_not_used_for_long() -> None:
         assert searched(run, "walnut").text == (
             "Nothing to search: nothing has been recorded in this run yet. That says "
             "nothing about whether it was said.\n"
-            "What was recorded before 60 minutes without use was dropped."
+            "After 60 minutes without use, what was recorded before was dropped."
         )
         assert fetched(run, "item-1") == ToolResult(
-            "This run has no item 'item-1': what was recorded before 60 minutes "
-            "without use was dropped.",
+            "This run has no item 'item-1': after 60 minutes without use, what was "
+            "recorded before was dropped.",
             error="not_found",
         )
         assert run.record("user", "hazel") == "item-2"

@@ -331,7 +331,9 @@ def _say_what_is_searched(
     """The problems; each says whether the index still has the file."""
     kept = [Path(file.path) for file in (*hidden, *notes.unreadable)]
     return [
-        replace(problem, reason=f"{problem.reason}; what was read before is searched")
+        replace(
+            problem, reason=f"{problem.reason}; what was read before is still searched"
+        )
         if any(is_inside(path, Path(problem.path)) for path in kept)
         else problem
         for problem in notes.problems

@@ -98,7 +98,7 @@ def _describe_loss(path: Path, what: str) -> list[str]:
         known = 0 if index is None else index.counts().messages
         if known:
             return [
-                f"{what}, but the index knows {known:,} messages of it; restore a "
+                f"{what}, but the index knows {known:,} of its messages; restore a "
                 "backup of history.db, or run 'backstory salvage' to save their texts"
             ]
     return []

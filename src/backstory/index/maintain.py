@@ -55,8 +55,8 @@ _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
 _NOT_READ_IN = (
-    "texts of messages that the history lost; 'backstory index --path' reads them in, "
-    "or delete the file"
+    "texts of messages that the history lost; read them with 'backstory index "
+    "--path', or delete the file"
 )
 _OTHER_HISTORY = "it was made from another history"
 _MADE_AGAIN = "the history was restored or replaced, so its index is being rebuilt"
@@ -190,7 +190,7 @@ class Maintainer:
     def _describe_loss(self) -> str:
         known = self._files.index.counts().messages
         return (
-            f"the history is empty, but the index knows {known:,} messages of it; if "
+            f"the history is empty, but the index knows {known:,} of its messages; if "
             "it was lost, restore a backup of history.db, or run 'backstory salvage' "
             "to save their texts"
         )
@@ -605,7 +605,7 @@ def describe_saved(saved: SavedTexts) -> str:
     """What was saved of lost messages, and how to index it."""
     return (
         f"texts that only the index had were saved to {saved.path} "
-        f"({saved.messages:,}); 'backstory index --path' reads them in"
+        f"({saved.messages:,}); read them with 'backstory index --path'"
     )
 
 

@@ -170,7 +170,10 @@ def _read_entry(
     with archive.open(info) as stream:
         raw = stream.read(MAX_NOTE_BYTES + 1)
     if len(raw) > MAX_NOTE_BYTES:
-        _refuse(path, f"'{shown}' has more than the {MAX_NOTE_BYTES:,} bytes of a note")
+        _refuse(
+            path,
+            f"'{shown}' has more than {MAX_NOTE_BYTES:,} bytes, the limit of a note",
+        )
     return raw
 
 

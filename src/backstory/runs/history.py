@@ -306,7 +306,8 @@ class RunHistory:
     def _say_expired(self) -> str:
         minutes = self.limits.ttl_s / 60
         return (
-            f"what was recorded before {minutes:,.3g} minutes without use was dropped"
+            f"after {minutes:,.3g} minutes without use, what was recorded before was "
+            "dropped"
         )
 
     @property

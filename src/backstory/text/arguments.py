@@ -312,7 +312,7 @@ def to_instants(
     end = to_instant(last.last + timedelta(days=1), "until", today=today)
     if first is not None and end is not None and first >= end:
         raise BadQuery(
-            f"there is no day in between: the first day, {first.astimezone().date()}, "
+            f"the period is empty: the first day, {first.astimezone().date()}, "
             f"is after the last, {last.last}"
         )
     return first, end

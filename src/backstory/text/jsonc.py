@@ -247,7 +247,7 @@ class _Parser:
             elif text.startswith("/*", self.at):
                 close = text.find("*/", self.at + 2)
                 if close < 0:
-                    raise self.error("a comment has no end")
+                    raise self.error("a comment is not closed")
                 self.at = self.end = close + 2
                 self.is_after_line_comment = False
             else:
@@ -283,7 +283,7 @@ class _Parser:
         except ValueError:
             value = None
         if found is None or not isinstance(value, str):
-            raise self.error("a text is not valid, or has no end")
+            raise self.error("a string is not valid, or not closed")
         self.at = self.end = found.end()
         return value
 

@@ -3,7 +3,7 @@
 from backstory.text.patterns import lazy_pattern
 
 _HIDDEN = "…"
-_UNREADABLE = "(an address, which is not shown: it may have a password in it)"
+_UNREADABLE = "(an address that is not shown, as it may contain a password)"
 _AFTER_HOST = lazy_pattern("[/?#]")
 
 
