@@ -59,7 +59,7 @@ _NOT_READ_IN = (
     "--path', or delete the file"
 )
 _OTHER_HISTORY = "it was made from another history"
-_MADE_AGAIN = "the history was restored or replaced, so its index is being rebuilt"
+_BEING_REBUILT = "the history was restored or replaced, so its index is being rebuilt"
 # How long a search may spend on taking in what is new, and on waiting for other
 # writers: one that is writing now may have begun before the newest message was
 # recorded.
@@ -185,7 +185,7 @@ class Maintainer:
                 return [self._describe_loss()]
             case IndexOrigin.OTHER:
                 saved = self._save_lost_texts()
-                return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
+                return [_BEING_REBUILT, *([describe_saved(saved)] if saved else [])]
 
     def _describe_loss(self) -> str:
         known = self._files.index.counts().messages

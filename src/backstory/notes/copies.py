@@ -24,7 +24,7 @@ class FoundFact(FrozenStruct):
 
 
 class MemoryCopies:
-    """The copies of one MEMORY.md; whoever writes has the lock of the notes.
+    """The copies of one MEMORY.md; writers must hold the lock of the notes.
 
     Backups are kept where the notes are; an editor's leftovers are on this machine.
     """

@@ -104,7 +104,7 @@ class Notebook:
             raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
 
     def log_path(self, day: date | str) -> Path:
-        """Where the log of a day is; a text is a date like 2026-02-25."""
+        """The path of a day's log; a day given as text is a date like 2026-02-25."""
         return self.folder / "daily" / f"{to_date(day, 'day').isoformat()}.md"
 
     # -- reading ---
@@ -132,7 +132,7 @@ class Notebook:
         return "" if raw is None else bytes_hash(raw)
 
     def list_logs(self) -> list[date]:
-        """The days that have a daily log, the earliest first."""
+        """The days that have a daily log, earliest first."""
         return [note.day for note in self._notes() if note.day is not None]
 
     def describe_log(self, day: date) -> ListedLog:

@@ -79,7 +79,7 @@ def carry_over(
 def drop(
     origins: Origins, is_meant: Callable[[FactOrigin], bool]
 ) -> dict[str, tuple[FactOrigin, ...]]:
-    """The record without the origins that are meant."""
+    """The record without the origins that ``is_meant`` selects."""
     kept = {
         key: tuple(each for each in told if not is_meant(each))
         for key, told in origins.items()

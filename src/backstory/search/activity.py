@@ -1,4 +1,4 @@
-"""Answer what was worked on: the sessions of some days, by day and project."""
+"""Answer what was worked on: with the sessions of some days, by day and project."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         def match(
             self, words: "NeededWords", limit: int, *, least: float = 0.0
         ) -> Sequence[tuple[int, float]]:
-            """The units that somebody said or noted, the best first, with BM25.
+            """The units that somebody said or noted, best first, with BM25 scores.
 
             Those that score less than ``least`` may be left out.
             """
@@ -70,7 +70,7 @@ _LEAST_SHARED = 3
 _MOST_PER_WORD = 2.2
 # Where tools are used, a message with fewer words is an order, or just a step.
 _LEAST_WORDS = 12
-# And with fewer than this, it is not a question either.
+# With fewer words than this, it is not even a question.
 _QUESTION_WORDS = 3
 _READ_CHARS = 4_000
 # What ends a sentence if another one follows.

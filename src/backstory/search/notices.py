@@ -6,7 +6,7 @@ _MISSING = lazy_pattern(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 
 
 def render_missing(waiting: int, total: int) -> str:
-    """The notice that some of the texts wait for their vectors."""
+    """The notice that some of the texts are waiting for their vectors."""
     return (
         f"texts without a vector yet, searched by words alone: {waiting:,} of {total:,}"
     )

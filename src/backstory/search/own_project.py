@@ -43,7 +43,7 @@ class OwnProject(FrozenStruct):
         )
 
     def shows_hit(self, hit: Hit) -> bool:
-        """Whether the agent may see a hit; the long-term memory is of all projects."""
+        """Whether the agent may see a hit; the long-term memory is for all projects."""
         is_own_memory = hit.source is HitSource.MEMORY and hit.session is None
         return is_own_memory or self.shows(hit.project)
 

@@ -189,7 +189,7 @@ def blend_by_best(
 ) -> dict[int, float]:
     """The weighted sum of both lists, each divided by its best.
 
-    Without vectors, words alone.
+    Without vectors, only words count.
     """
     return _blend(divide_by_best(words), divide_by_best(cosines), words_weight)
 
@@ -216,7 +216,7 @@ def blend_by_range(
 ) -> dict[int, float]:
     """The weighted sum of both lists, each scaled from its lowest to its best.
 
-    Without vectors, words alone. Unlike in the tuned profile, a unit that is missing
+    Without vectors, only words count. Unlike in the tuned profile, a unit missing
     from a list gets nothing from it.
     """
     return _blend(normalize(words), normalize(cosines), words_weight)

@@ -86,10 +86,10 @@ class CoverageMeter:
         for term, rarity in self._rarity.items():
             if self._has(term, words):
                 covered += rarity
-        lacking = [each for each in self._rare_names if not self._names(each, words)]
+        lacking = [each for each in self._rare_names if not self._has_name(each, words)]
         if lacking and len(passage) < len(text):
             words = self._words_of(text)
-            lacking = [name for name in lacking if not self._names(name, words)]
+            lacking = [name for name in lacking if not self._has_name(name, words)]
         return Coverage(covered / self._total, covered / self._highest, bool(lacking))
 
     def _words_of(self, text: str) -> set[str]:
@@ -98,7 +98,7 @@ class CoverageMeter:
     def _has(self, term: Term, words: set[str]) -> bool:
         return any(tokens <= words for tokens in self._tokens[term])
 
-    def _names(self, name: Term, words: set[str]) -> bool:
+    def _has_name(self, name: Term, words: set[str]) -> bool:
         """Whether a name is among some words, or a longer or shorter form of it.
 
         Elastic and Elasticsearch are the same.
@@ -245,7 +245,7 @@ def may_help(query: Query, candidate: Candidate) -> bool:
 def find_promising(
     query: Query, candidates: Sequence[Candidate], meter: CoverageMeter
 ) -> frozenset[int]:
-    """The candidates that may be strong, of the best by words and by meaning."""
+    """The candidates that may be strong, among the best by words and by meaning."""
     by_words = sorted(candidates, key=lambda each: -each.words)[:_PROMISING_BY_WORDS]
     by_meaning = sorted(
         (each for each in candidates if each.cosine is not None),

@@ -281,7 +281,7 @@ def to_date(value: date | str, name: str) -> date:
 
 
 def to_instant(value: date | str | None, name: str, *, today: date) -> datetime | None:
-    """A time, in UTC: the first moment of days; local time if it has no zone."""
+    """A time in UTC; days mean their first moment, times without a zone are local."""
     if value is None:
         return None
     found = _parse(value, name, today)

@@ -28,7 +28,7 @@ def escape_surrogates(text: str) -> str:
 def neutralize(text: str) -> str:
     """Make text safe to print: control and direction characters become visible symbols.
 
-    Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
+    Line ends and tabs stay; only the carriage return of a line end is removed.
     """
     # To Python, none of those characters is printable. This check is quick, and most
     # texts pass it, so the pattern is rarely compiled.

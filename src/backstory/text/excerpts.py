@@ -86,7 +86,7 @@ def find_words(text: str, query: Query, *, limit: int = 50) -> list[tuple[int, i
 
 
 def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
-    """Each place of each term, with the number of the term, in no order."""
+    """Each place of each term, with the number of the term, in no particular order."""
     flat, places = _flatten(text)
     found = []
     for number, needles in enumerate(_needles(query, not has_spaceless(flat))):
@@ -196,7 +196,7 @@ def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 class _Bases(dict[int, str]):
-    """From each character to its small letter without accents; marks become NUL."""
+    """Maps characters to their small letters without accents; marks become NUL."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -238,7 +238,7 @@ def excerpt(
     max_chars: int,
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """At most ``max_chars`` of the text, with what answers the query in them.
+    """At most ``max_chars`` of the text, including what answers the query.
 
     That is where the text has the query or a phrase of it, else the beginning, unless
     another part has at least twice as many terms: the subject of a text tends to come
@@ -330,7 +330,7 @@ def _find_exact(text: str, query: Query) -> tuple[int, int] | None:
 def _find_most(
     finds: Sequence[tuple[tuple[int, int], int]], *, width: int
 ) -> tuple[tuple[int, int] | None, int]:
-    """Where most terms meet within some characters, and how many; finds in order."""
+    """Where most terms meet within ``width``, and how many; ``finds`` are in order."""
     best, most = None, 0
     inside: Counter[int] = Counter()
     first = 0

@@ -63,7 +63,7 @@ def parse_jsonc(text: str) -> Node:
 def find_node(root: Node, path: Sequence[Key]) -> Node | None:
     """The value at a path of keys and positions; None if there is none.
 
-    Of members with the same key the last counts, as it does for every parser.
+    If several members have the same key, the last one counts, as for every parser.
     """
     node = root
     for key in path:

@@ -196,7 +196,7 @@ def _is_silent(words: Sequence[str]) -> bool:
     command = _without_prefix(words)
     name, given = "".join(command[:1]), command[1:]
     if name == "cd":
-        # What runs within it only says where to go.
+        # Commands within it only say where to go.
         return True
     if _has_substitution(words):
         return False

@@ -6,7 +6,7 @@ compile.
 
 import re
 
-# Type checkers take this for true. Importing it would slow down a hook.
+# Type checkers read this as true. Importing it would slow down a hook.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -235,7 +235,7 @@ def _is_capitalized_in_sentence(word: str, text: str) -> bool:
 
 
 def parse_words(text: str) -> Query:
-    """The same, where it does not matter which days are meant."""
+    """Parse what was typed, if it does not matter which days are meant."""
     # Needed only here.
     from datetime import date
 

@@ -7,7 +7,7 @@ from itertools import count
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 
-# Type checkers take this for true. Importing it would slow down a hook.
+# Type checkers read this as true. Importing it would slow down a hook.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -86,7 +86,7 @@ _SCHEME = lazy_pattern(
     r"([Bb](?=[AEae])(?<![A-Za-z0-9_][Bb])(?i:earer|asic)\s{1,4})"
     r"((?=[A-Za-z._~+/-]{0,200}[0-9=])[A-Za-z0-9._~+/-]{16,}={0,2})"
 )
-# Other schemes, and none: Authorization: token …
+# Other schemes, or no scheme: Authorization: token …
 _AUTHORIZATION = lazy_pattern(
     r"([Aa](?=[Uu][Tt][Hh])(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?"
     r"(?:[A-Za-z-]{1,20}\s{1,4})?)([A-Za-z0-9._~+/=-]{8,}+)([(\[]?)"

@@ -195,7 +195,7 @@ def read_statements(
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, as statements have them."""
+    """The words of a text that say what it is about, in the form used in statements."""
     return _topic_of(_WORD.findall(fold(text.replace("’", "'"))))
 
 
@@ -227,7 +227,7 @@ def _read_statement(words: Sequence[str], topic: frozenset[str]) -> Statement:
 def _find_choices(
     words: Sequence[str], *, is_change: bool
 ) -> tuple[frozenset[str], list[str]]:
-    """The words that stand before a choice, and the two words after each of them."""
+    """The words that precede a choice, and the two words after each of them."""
     leads: set[str] = set()
     choices: list[str] = []
     left = 0
@@ -246,7 +246,7 @@ def _iter_moved_from(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The names of what a sentence says something was moved from."""
     for number, word in enumerate(words):
         after = words[number + 1 : number + 1 + _NEAR]
-        # In some languages, the verb stands at the end.
+        # In some languages, the verb comes last.
         around = [*words[max(0, number - _NEAR) : number], *after]
         if not _tells_of_change(around):
             continue

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from backstory.text import token_costs as costs
 from backstory.text.patterns import lazy_pattern
 
-# Type checkers take this for true. Importing it from typing would be slow.
+# Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -97,7 +97,7 @@ _word_costs = _Remembered(costs.word_cost)
 _character_costs = _Remembered(costs.character_cost)
 
 
-# -- the most -------------------------------------------------------------------------
+# -- an upper bound -------------------------------------------------------------------
 
 
 def most_tokens(text: str) -> int:

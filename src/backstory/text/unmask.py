@@ -89,7 +89,7 @@ def restore_secrets(
 def _find_behind_mask(
     before: str, known: Iterable[Secret], preferred: Collection[Secret]
 ) -> Secret | None:
-    """The secret that has the same words before it, if it can be only one."""
+    """The secret that has the same words before it, if there can be only one."""
     alike = [(_count_alike(before, each.before), each) for each in known]
     most = max((count for count, _ in alike), default=0)
     best = [secret for count, secret in alike if count == most]

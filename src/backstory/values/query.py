@@ -4,7 +4,7 @@ These are not structs: a hook parses a prompt in less time than importing msgspe
 take.
 """
 
-# Type checkers take this for true. Importing it from typing would be slow.
+# Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import date

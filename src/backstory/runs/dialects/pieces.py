@@ -100,12 +100,12 @@ def has_tool_blocks(content: object) -> bool:
 
 
 def is_call_block(block: object) -> bool:
-    """Whether a block is a tool call, of whichever kind of tool."""
+    """Whether a block is a tool call, for any kind of tool."""
     return block_type(block).endswith("tool_use")
 
 
 def is_result_block(block: object) -> bool:
-    """Whether a block is a tool's result, of whichever kind of tool."""
+    """Whether a block is a tool's result, for any kind of tool."""
     return block_type(block).endswith("tool_result")
 
 
