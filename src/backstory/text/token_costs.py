@@ -91,9 +91,9 @@ RULED_SIGN = 11
 CONTROL = 118
 # A run of line ends, and each one in it.
 LINE_ENDS, LINE_END = 50, 50
-# A run of tabs, and one of more than one.
+# A run of tabs, and the extra cost of a run of several.
 TABS, MORE_TABS = 100, 64
-# A run of two or more blanks, and every sixteen in it.
+# A run of two or more blanks, and the extra cost of every sixteen in it.
 BLANKS, SIXTEEN_BLANKS = 100, 31
 
 # -- beyond ASCII ---------------------------------------------------------------------
