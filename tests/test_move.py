@@ -165,7 +165,7 @@ def test_what_has_anything_of_its_own_is_not_overwritten(
         with open_files(tmp_path / "used") as used:
             old.move_to(used)
             used.record("house", "user", "And the saw?")
-            with pytest.raises(BadQuery, match="was used since"):
+            with pytest.raises(BadQuery, match="has been used since"):
                 old.move_to(used)
         with open_files(tmp_path / "noted") as noted:
             noted.notebook.add_fact("Has an anchor")

@@ -1,4 +1,4 @@
-"""Open what a server needs of a home, or of the database it is kept in."""
+"""Open what a server needs from a home, or from the database that it is in."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,8 +20,8 @@ def open_access_tokens(
 ) -> AccessTokens:
     """The tokens for a server of this home, or of all tenants of a database.
 
-    ``owner_url`` is of the role that owns its tables; without it, tokens can only be
-    looked up there.
+    ``owner_url`` is for the role that owns the database's tables; without it, tokens
+    can only be looked up.
     """
     if database is None:
         return FileTokens(home, clock)

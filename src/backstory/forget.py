@@ -1,4 +1,4 @@
-"""Forget conversations and facts: gone from every file of a home, for good."""
+"""Forget conversations and facts: delete them from every file of a home for good."""
 
 import os
 import re
@@ -44,9 +44,9 @@ from backstory.values.moments import WHOLE_DAY, Moment
 from backstory.values.notes import FactOrigin
 from backstory.values.structs import FrozenStruct, replace
 
-# The number of a message; SQLite has no longer ones.
+# The number of a message; in SQLite, none is longer.
 _NUMBER = re.compile(r"[0-9]{1,18}")
-# How long to wait for other processes that read what is to be erased.
+# How long to wait for other processes that are reading what must be erased.
 _ERASE_S = 5.0
 _PAUSE_S = 0.1
 
@@ -131,7 +131,7 @@ class Forgetter(FrozenStruct):
         return self._finish(report, forgetting)
 
     def _finish(self, report: ForgetReport, forgetting: Forgetting) -> ForgetReport:
-        """Erase what was deleted from everything that is made of it."""
+        """Erase what was deleted from everything that was made from it."""
         self.history.delete_lost_sources(os.path.exists)
         self.update_index()
         return replace(report, forgetting=forgetting, erasure=self._erase())
@@ -139,9 +139,9 @@ class Forgetter(FrozenStruct):
     # -- what the settings say ---
 
     def forget_old(self, *, days: int, tool_output_days: int) -> list[Forgetting]:
-        """Forget what is older than a number of days, and results of tools that are.
+        """Forget what is older than ``days``, and tool results by a limit of their own.
 
-        0 days mean all time. What was noted from it stays.
+        0 means to keep everything. What was noted from it stays.
         """
         rules = (
             ("keep.days", days, None),
@@ -178,7 +178,7 @@ class Forgetter(FrozenStruct):
             self.forget_unasked(parts, "deleted in its program")
 
     def forget_unasked(self, parts: Sequence[ForgottenPart], reason: str) -> Forgetting:
-        """Forget parts of sessions for another reason than that somebody asked here."""
+        """Forget parts of sessions for another reason than a request made here."""
         sessions = self.history.get_sessions([each.session_id for each in parts])
         chosen = [
             _Chosen(sessions[each.session_id], each.message_ids) for each in parts
@@ -218,7 +218,8 @@ class Forgetter(FrozenStruct):
         names = _to_names(what.sessions, "sessions")
         conditions = (what.project, what.host, what.before, what.after)
         if (names or messages) and any(each is not None for each in conditions):
-            # Ignored, a condition would delete more than was meant, and for good.
+            # If conditions were ignored, more would be deleted than was meant, and for
+            # good.
             raise BadQuery(
                 "a session or message cannot be narrowed by a project, a host or days",
                 hint="name one or the other",
@@ -294,7 +295,7 @@ class Forgetter(FrozenStruct):
         )
         period = to_period(first, last, 0, now=self.clock())
         if period.why_empty:
-            raise BadQuery(f"there is no day in between: {period.why_empty}")
+            raise BadQuery(f"the period is empty: {period.why_empty}")
         return period
 
     def _said_in(
@@ -354,7 +355,7 @@ class _Chosen(FrozenStruct):
 
 
 def _is_from(chosen: "Sequence[_Chosen]") -> Callable[[FactOrigin], bool]:
-    """Tells whether a fact comes from what is forgotten."""
+    """Returns a check whether a fact comes from what is forgotten."""
     parts = {(each.session.host, each.session.native_id): each for each in chosen}
 
     def is_from(origin: FactOrigin) -> bool:
@@ -377,7 +378,7 @@ def _check_alone(what: WhatToForget, *, with_notes: bool) -> None:
 
 
 def _to_names(value: str | int | Collection[str | int], name: str) -> list[str]:
-    """One name or several, as a list of texts. Raises ``BadQuery``."""
+    """One or several names, as a list of texts. Raises ``BadQuery``."""
     given = [value] if isinstance(value, str | int) else value
     if not isinstance(given, Collection):
         raise BadQuery(f"{name} is {show_value(value)}, not a name")
@@ -392,7 +393,7 @@ def _to_names(value: str | int | Collection[str | int], name: str) -> list[str]:
 def _day_beside(
     value: date | str | None, name: str, today: date, *, days: int
 ) -> date | None:
-    """The day after the last one that is named, or before the first one."""
+    """The day ``days`` after the last one named, or, if negative, before the first."""
     named = to_days(value, name, today=today)
     if named is None:
         return None
@@ -401,7 +402,7 @@ def _day_beside(
 
 
 def _is_in(period: Period, said: Moment | None) -> bool:
-    """Whether something was said in a period; without a time, it was not."""
+    """Whether something was said in a period; false if it has no time."""
     if said is None:
         return False
     is_day = said.utc_offset_min == WHOLE_DAY

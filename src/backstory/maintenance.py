@@ -55,25 +55,25 @@ class Maintenance:
     ) -> IndexReport:
         """Read what the agents on this machine have written since the last time.
 
-        Or only of one ``host``, or in one ``path``. ``on_progress`` is told how far the
-        reading is, ``on_taken`` then how many messages were made findable; ``on_wait``
-        is called if another process has to finish reading first.
+        Optionally only of one ``host``, or in one ``path``. ``on_progress`` is told how
+        far the reading has got, ``on_taken`` then how many messages were made findable;
+        ``on_wait`` is called if another process has to finish reading first.
         """
         return self._parts.read_sources(
             host, path, on_progress=on_progress, on_taken=on_taken, on_wait=on_wait
         )
 
     def read_new(self) -> tuple[str, ...]:
-        """Read what is new if that is quickly done; the worker reads the rest.
+        """Read what is new if that is quick; the worker reads the rest.
 
-        For programs that run for long, to call from time to time. Returns notices.
+        For long-running programs to call from time to time. Returns notices.
         """
         return self._parts.read_new()
 
     def count_unread(self) -> dict[str, int]:
-        """How many files of each agent program changed since they were read.
+        """How many files of each agent program have changed since they were read.
 
-        Only of programs that were read before. Nothing is read.
+        Only of programs that have been read before. Nothing is read.
         """
         return self._parts.refresh.count_unread()
 
@@ -88,8 +88,9 @@ class Maintenance:
     ) -> Iterator[IndexReport]:
         """Index again and again; yields the report of each time.
 
-        If the database server cannot be reached any more, it waits until it can:
-        ``on_lost`` is told why, and ``on_back`` that it can; otherwise both are logged.
+        If the database server can no longer be reached, it waits until it can:
+        ``on_lost`` is told why, and ``on_back`` is called afterwards; otherwise both
+        are logged.
         """
         return self._parts.watch_sources(
             host, path, on_lost=on_lost, on_back=on_back, sleep=sleep
@@ -107,7 +108,7 @@ class Maintenance:
         return self._parts.maintainer.rebuild(on_taken=on_taken)
 
     def salvage(self) -> SavedTexts | None:
-        """Save the texts of messages that only the index still has, if there are."""
+        """Save the texts of messages that only the index still has, if any."""
         return self._parts.maintainer.salvage_texts()
 
     # -- the daily logs ---
@@ -145,9 +146,9 @@ class Maintenance:
         return self._parts.summaries.curate()
 
     def model_calls(self, *, days: int = 1) -> list[ModelCall]:
-        """What the language model was called for, and what it cost, the latest last.
+        """What the language model was called for, and what it cost, latest last.
 
-        Of today, or of the last ``days``.
+        Covers today, or the last ``days``.
         """
         return self._parts.summaries.list_calls(max(1, to_number(days, "days")))
 
@@ -168,20 +169,20 @@ class Maintenance:
     ) -> ForgetReport:
         """Delete conversations for good; they are left out when they are read again.
 
-        Name sessions, ``messages`` (of them, or by number), or conditions, which narrow
-        each other; or a ``fact`` of MEMORY.md. ``dry_run`` only tells what would be
-        deleted.
+        Name sessions, ``messages`` (of these, or by number), or conditions, all of
+        which must be met; or a ``fact`` of MEMORY.md. ``dry_run`` only tells what would
+        be deleted.
         """
         what = WhatToForget(sessions, messages, project, host, before, after, fact)
         run = self._parts.forgetter.forget
         return run(what, with_notes=with_notes, dry_run=dry_run)
 
     def forgettings(self) -> list[Forgetting]:
-        """What was forgotten so far: numbers, and no content."""
+        """What has been forgotten so far: numbers, but no content."""
         return self._parts.forgetter.list_forgettings()
 
     def undo_forget(self, forgetting: int) -> Forgetting:
-        """Let what was forgotten under this number be read again by ``index``."""
+        """Let ``index`` read again what was forgotten under this number."""
         return self._parts.forgetter.undo(forgetting)
 
     # -- exporting and importing ---
@@ -204,13 +205,13 @@ class Maintenance:
     ) -> "ExportReport":
         """Write conversations and notes into a folder, or into a file ``*.zip``.
 
-        Everything; or ``sessions`` by name, with their subagents; or those that meet
-        the conditions. ``only`` is ``conversations`` or ``notes``. A folder that has an
-        export is brought up to date; what else it has stays unless ``delete``.
-        ``force`` replaces what somebody has changed there. Whatever ``on_count`` raises
-        stops the export, and what was written does not pass for one.
+        Exports everything; or ``sessions`` by name, with their subagents; or those that
+        meet the conditions. ``only`` is ``conversations`` or ``notes``. A folder that
+        has an export is brought up to date; whatever else is in it stays unless
+        ``delete``. ``force`` replaces what somebody has changed there. If ``on_count``
+        raises, that stops the export, and what was written does not pass for one.
         """
-        # Few uses of a memory export anything.
+        # Most programs export nothing.
         from backstory.values.exports import WhatToExport
 
         what = WhatToExport(sessions, host, project, since, until, only)
@@ -234,14 +235,14 @@ class Maintenance:
         on_count: OnCount | None = None,
         on_taken: OnCount | None = None,
     ) -> "ImportReport":
-        """Take in an export: what is new of it. Doing it twice changes nothing.
+        """Take in what is new in an export. Doing it twice changes nothing.
 
-        ``only`` is ``conversations`` or ``notes``: notes are what agents are told as
-        yours. The files are checked first; ``skip_damaged`` leaves out those that are
-        not as they were exported, instead of refusing the whole. ``dry_run`` only tells
+        ``only`` is ``conversations`` or ``notes``: notes are passed to agents as yours.
+        The files are checked first; ``skip_damaged`` leaves out those that differ from
+        what was exported, instead of refusing the whole export. ``dry_run`` only tells
         what is new. ``on_count`` is told how many files were checked and read,
-        ``on_taken`` then how many messages were made findable. Whatever they raise
-        stops it; what was taken in stays.
+        ``on_taken`` then how many messages were made findable. If either raises, that
+        stops the import; what was taken in stays.
         """
         return self._parts.export_importer.run(
             path,
@@ -262,8 +263,8 @@ class Maintenance:
         """Copy everything to another memory, which must be empty or a copy of this one.
 
         From files to a database, or back: everything keeps its number. The copy is
-        compared with the original, which stays as it is. Stopped, it can be repeated
-        and goes on where it was. ``on_count`` is told how many messages were copied,
+        compared with the original, which stays as it is. If this is stopped, call it
+        again to continue. ``on_count`` is told how many messages were copied,
         ``on_taken`` then how many were made findable. Raises ``BadQuery`` or
         ``NotesConflict`` if the other memory has anything of its own.
         """
@@ -278,21 +279,21 @@ class Maintenance:
     ) -> "PushReport":
         """Send what is new in the history to a server: ``to``, or ``push.url``.
 
-        The token is where ``push.token`` says. What was sent is not sent again, and
-        what was forgotten here is forgotten there. Raises ``ProviderError`` if the
+        The token comes from where ``push.token`` says. What was sent is not sent again,
+        and what was forgotten here is forgotten there. Raises ``ProviderError`` if the
         server cannot be reached or refuses; what it has acknowledged stays.
         ``on_count`` is told how many changes were sent.
         """
         return self._parts.push(to, on_count)
 
     def check_push(self, to: str | None = None) -> None:
-        """Raise ``ConfigError`` if ``push`` could not even ask a server."""
+        """Raise ``ConfigError`` if ``push`` could not even contact a server."""
         self._parts.open_remote(to).close()
 
     def receive_push(self, batch: bytes) -> "PushReceipt":
         """Store what another machine has pushed; it is durable when this returns.
 
-        Raises ``BadQuery`` for what is not a batch; then nothing of it is stored.
+        Raises ``BadQuery`` if it is not a batch; then nothing is stored.
         """
         return self._parts.receive_push(batch)
 
@@ -305,8 +306,8 @@ class Maintenance:
     def do_job(self, kind: str) -> float | None:
         """Do the background work of a kind: ``index`` or ``logs``.
 
-        For a server that shares the work of many memories. Returns after how many
-        seconds there is more to do, if that is known.
+        For a server that shares the work of many memories. Returns the number of
+        seconds until there is more to do, if that is known.
         """
         return self._parts.do_job(kind)
 

@@ -112,11 +112,11 @@ class Memory(Maintenance):
     ) -> int | None:
         """Store one message of a session of your own; durable when this returns.
 
-        ``session`` is any name. ``text`` that is not a string is stored as JSON; None
+        ``session`` is any name. If ``text`` is not a string, it is stored as JSON; None
         is for tool calls and results only. Recording the same ``message`` id again
         replaces it. Returns the message's number, or None if it was left out: an
-        excluded folder, the result of a memory tool, nothing but memories, or a
-        message that was forgotten.
+        excluded folder, the result of a memory tool, nothing but memories, or a message
+        that was forgotten.
         """
         about = (tool_name, call_id, sent_at, message, host, title, project, parent)
         recorded = RecordedMessage(session, role, text, *about)
@@ -133,13 +133,14 @@ class Memory(Maintenance):
         parent: str | None = None,
         find_results: Callable[[object], Sequence[TextResult]] | None = None,
     ) -> int:
-        """Store messages as your agent's API or framework has them; durable as well.
+        """Store messages in the format of your API or framework; durable as well.
 
-        Pass what is new: a list passed twice is stored twice. Any format that a
-        ``RunHistory`` reads will do, and ``find_results`` is as there. System prompts,
-        thinking and what ``record`` leaves out are not stored. Returns how many
-        messages were: a call or a result within another message is one of its own.
-        Raises ``BadQuery`` for messages in an unknown format, after storing the others.
+        Pass only what is new: a list passed twice is stored twice. Any format that a
+        ``RunHistory`` reads will do, and ``find_results`` works as it does there.
+        System prompts, thinking and what ``record`` leaves out are not stored. Returns
+        how many messages were stored: a call or a result within another message counts
+        as one. Raises ``BadQuery`` for messages in an unknown format, after storing the
+        others.
         """
         facts = RecordedMessage(
             session,
@@ -174,11 +175,11 @@ class Memory(Maintenance):
 
         ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
         kinds of hits, or widens it to ``guidance``. Days are local and both ends are
-        included; ``days`` means the last N, with today. ``session`` is the one that
-        asks: its current turn is not found. ``folder`` is the one that the agent that
-        asks works in: what was said there comes first or, with
-        ``search.isolate_projects``, nothing else. With ``remote``, the server
-        of ``push.url`` is searched as well.
+        included; ``days`` means the last N, including today. ``session`` is the one
+        that asks: its current turn is not found. ``folder`` is where the asking agent
+        works: what was said there comes first or, with ``search.isolate_projects``, is
+        all that is found. With ``remote``, the server of ``push.url`` is searched as
+        well.
         """
         filters = Filters(host, project, date_from, date_to, days, session, folder)
         wanted = to_sources(scope, sources)
@@ -239,10 +240,11 @@ class Memory(Maintenance):
     ) -> "Context":
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
-        The long-term memory, and what helps with the prompt, but not of ``session``
-        itself, nor of other projects than the folder ``project`` (default: the current
-        one) without strong evidence. ``given`` are the ``keys`` of what the session was
-        given before, with the long-term memory; it is not repeated. Never raises.
+        Contains the long-term memory, and what helps with the prompt, but nothing from
+        ``session`` itself and, without strong evidence, nothing from projects other
+        than the folder ``project`` (default: the current one). ``given`` are the
+        ``keys`` of what the session was given before, with the long-term memory; it is
+        not repeated. Never raises.
         """
         return self._parts.prompt_context.build(
             prompt, session=session, max_tokens=max_tokens, project=project, given=given
@@ -257,8 +259,8 @@ class Memory(Maintenance):
     ) -> str:
         """What to tell an agent when a session begins in the folder ``project``.
 
-        The long-term memory and the project's highlights of the last days; and, if the
-        session was compacted, how to find what was dropped.
+        Contains the long-term memory and the project's highlights of the last days;
+        and, if the session was compacted, how to find what was dropped.
         """
         return self._parts.write_opening(project, is_compacted, max_tokens)
 
@@ -299,9 +301,9 @@ class Memory(Maintenance):
     def find_live_session(
         self, *, host: str | None = None, since: date | str | None = None
     ) -> tuple[str, Path] | None:
-        """The session in the current folder that was written last, and its transcript.
+        """The latest session in the current folder, and its transcript.
 
-        For ``live_run``. ``since`` is a day or a time; None if none was written since.
+        For ``live_run``. Returns None if none was written to ``since`` a day or a time.
         """
         return self._parts.find_live_session(host, since)
 
@@ -320,8 +322,8 @@ class Memory(Maintenance):
         """All sessions, most recently active first.
 
         ``project`` is the path of a folder, or the end of one. ``since`` and ``until``
-        are days, both included, between which a session must have been active;
-        ``days`` means the last N, with today.
+        are days, both included, between which a session must have been active; ``days``
+        means the last N, including today.
         """
         return self._parts.list_sessions(
             host, project, since=since, until=until, days=days, limit=limit
@@ -345,9 +347,9 @@ class Memory(Maintenance):
     ) -> "Statistics":
         """How much was said, by day, agent program, project and hour.
 
-        Of the days from ``since`` to ``until``, both included, or of the last ``days``;
-        without any of them, of the year up to the latest session. A session counts on
-        the local day on which it was last active.
+        This covers the days from ``since`` to ``until``, both included, or the last
+        ``days``; without any of these, the year up to the latest session. A session
+        counts on the local day on which it was last active.
         """
         return self._parts.count_statistics(
             host, project, since=since, until=until, days=days
@@ -356,14 +358,14 @@ class Memory(Maintenance):
     def session(self, name: str, *, folder: str | Path | None = None) -> Session:
         """The session with this id, ``host/id``, or beginning of an id.
 
-        ``folder`` is the one that the agent that asks works in; with
-        ``search.isolate_projects``, it sees no session of another. Raises
-        ``UnknownName`` if there is none or more than one.
+        ``folder`` is where the asking agent works; with ``search.isolate_projects``, it
+        sees no session of another folder. Raises ``UnknownName`` if there is none or
+        more than one.
         """
         return self._parts.get_session(name, folder)
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
-        """For each session's number, the shortest id that ``session`` finds it by."""
+        """For each session's number, the shortest id by which ``session`` finds it."""
         return self._parts.history.short_ids(to_numbers(sessions))
 
     def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
@@ -380,8 +382,8 @@ class Memory(Maintenance):
     ) -> Iterator[Message]:
         """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or native id, or -1 for the last one. Instead
-        of it, ``place`` counts the messages of the session from 1, as
+        ``around`` is a message's number or native id, or -1 for the last one.
+        Alternatively, ``place`` counts the messages of the session from 1, as
         ``backstory show`` does.
         """
         return self._parts.iter_messages(

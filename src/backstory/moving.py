@@ -1,8 +1,8 @@
-"""Copy all of a memory from one database to another: from files to a server, or back.
+"""Copy an entire memory from one database to another: from files to a server, or back.
 
-Rows keep their numbers, so that everything that names one still finds it. What was
-copied is compared by counts and checksums. A copy that is stopped goes on where it was;
-one that is complete is not made again. The old place stays as it is.
+Rows keep their numbers, so that everything that refers to one still finds it. The copy
+is compared by counts and checksums. If copying is stopped, it can be continued; a
+complete copy is not made again. The old place stays as it is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,12 +33,12 @@ from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, field
 
 _LOCK = "move"
-# A transaction has this many rows, or fewer if their texts are long.
+# The number of rows in a transaction, or fewer if their texts are long.
 _BATCH_ROWS = 2_000
 _BATCH_CHARS = 8_000_000
 _VECTORS = 5_000
 
-# The tables, and how many rows each has.
+# The tables, and the number of rows in each.
 Counted = tuple[tuple[str, int], ...]
 
 
@@ -53,8 +53,8 @@ class Mover(FrozenStruct):
     ) -> MoveReport:
         """Copy history, notes, and the vectors of some models.
 
-        Raises ``BadQuery`` if the target has another memory, or was used since it was
-        moved to; ``NotesConflict`` if only its notes were changed.
+        Raises ``BadQuery`` if the target contains another memory, or was used since it
+        was moved to; ``NotesConflict`` if only its notes were changed.
         """
         with (
             self.target.locks.locked(_LOCK),
@@ -99,7 +99,7 @@ class Mover(FrozenStruct):
 
 
 class _MovedNotes(FrozenStruct):
-    """What a place was when it was last moved to: its last change, and its notes."""
+    """The state of a place after the last move to it: its last change and its notes."""
 
     last_change: str = ""
     hashes: dict[str, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class _MovedNotes(FrozenStruct):
         return orjson.dumps(held).decode()
 
     def check(self, place: NotesPlace, notes: dict[str, bytes]) -> None:
-        """Raise ``NotesConflict`` if a note there is neither old, nor ours."""
+        """Raise ``NotesConflict`` if a note there was changed since the last move."""
         for name, raw in notes.items():
             there = place.read(name).raw
             if there in (None, raw) or self.hashes.get(name) == bytes_hash(
@@ -124,8 +124,8 @@ class _MovedNotes(FrozenStruct):
             ):
                 continue
             raise NotesConflict(
-                f"{place.path(name)}: there is a different one in the new place",
-                hint="if it was changed there, go on with the memory there; otherwise "
+                f"{place.path(name)}: the new place has a different one",
+                hint="if it was changed there, keep using the memory there; otherwise "
                 "choose a new tenant or folder",
             )
 
@@ -136,7 +136,7 @@ class _MovedNotes(FrozenStruct):
 def _check_target(
     source: HistoryRows, target: HistoryRows, moved: _MovedNotes
 ) -> str | None:
-    """The last change in the new place; None if copying was begun, and goes on."""
+    """The last change in the new place; None if copying was begun and must go on."""
     check_complete(source.get_state(COPYING) is not None, "the memory here")
     is_copying = target.get_state(COPYING) is not None
     last = target.find_last_change()
@@ -146,7 +146,7 @@ def _check_target(
         raise BadQuery(
             "there is another memory in the new place",
             hint="choose a new tenant or folder; 'backstory export' and 'import' "
-            "bring two memories together",
+            "merge two memories",
         )
     if is_copying:
         return None
@@ -157,8 +157,8 @@ def _check_target(
 
 def _was_used() -> BadQuery:
     return BadQuery(
-        "the memory in the new place was used since it was moved there",
-        hint="go on with that one, or choose a new tenant or folder",
+        "the memory in the new place has been used since it was moved there",
+        hint="keep using that one, or choose a new tenant or folder",
     )
 
 
@@ -170,7 +170,7 @@ def _copy_history(
     *,
     last_change: str | None,
 ) -> tuple[Counted, bool]:
-    """Copy what is missing; returns how many rows each table has."""
+    """Copy what is missing; returns the number of rows in each table."""
     state = source.find_last_change()
     if target.get_state(COPYING) is None and moved.last_change == state:
         # The rest may have changed there by now, such as which notes were seen.
@@ -180,13 +180,13 @@ def _copy_history(
     if not is_begun and not target.begin(
         source.identity, state, last_change=last_change
     ):
-        # Just now.
+        # It was used just now.
         raise _was_used()
     _copy_rows(source, target, on_count)
     try:
         _check(source, target, HISTORY_TABLES)
     except StoreProblem:
-        # Something changed in the old place while an earlier attempt was stopped.
+        # Something changed in the old place after an earlier attempt was stopped.
         target.begin(source.identity, state, last_change=None)
         _copy_rows(source, target, on_count)
         _check(source, target, HISTORY_TABLES)
@@ -223,7 +223,7 @@ def _iter_batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
 def _check(
     source: HistoryRows, target: HistoryRows, tables: Iterable[HistoryTable]
 ) -> None:
-    """Raise ``StoreProblem`` if a table is not the same in both."""
+    """Raise ``StoreProblem`` if a table is not the same in both places."""
     for table in tables:
         expected = checksum(source.iter_rows(table, after=None))
         found = checksum(target.iter_rows(table, after=None))
@@ -256,7 +256,7 @@ def _list_notes(place: NotesPlace) -> tuple[dict[str, bytes], list[Problem]]:
 
 
 def _copy_notes(notes: dict[str, bytes], place: NotesPlace) -> bool:
-    """Write those that are different there; returns whether there were any."""
+    """Write the notes that differ in the new place; returns whether there were any."""
     has_written = False
     for name, raw in notes.items():
         with place.changing(None if name == REMOVED_NAME else name):

@@ -1,4 +1,4 @@
-"""What the settings say, as the arguments of the parts that a memory is made of."""
+"""What the settings say, as arguments for the parts that a memory is made of."""
 
 from collections.abc import Callable
 from functools import partial
@@ -42,8 +42,8 @@ def read_excluded_folders(settings: Settings, machine: Machine) -> ExcludedFolde
 def read_rules(
     settings: Settings, excluded: ExcludedFolders, drop_injected: "DropInjected"
 ) -> "Rules":
-    """What must not be stored, and how much of a tool's output is."""
-    # Only reading needs it.
+    """What must not be stored, and how much of a tool's output is stored."""
+    # Only needed for reading.
     from backstory.ingest.intake import Rules
 
     return Rules(
@@ -93,7 +93,7 @@ def embedder_loader(
 
 
 def try_embedder(settings: Settings, machine: Machine) -> None:
-    """Embed a word of ours with the configured embedder, if there is one.
+    """Embed a word with the configured embedder, if there is one.
 
     Raises ``BackstoryError`` if it does not work.
     """
@@ -131,10 +131,10 @@ def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None
 
 
 def check_llm(settings: Settings, machine: Machine) -> str:
-    """The configured language model, such as ``claude haiku``; empty for none.
+    """The configured language model, such as ``claude haiku``; empty if there is none.
 
-    It is not asked anything that costs tokens. Raises ``BackstoryError`` if it is
-    already clear that it cannot work, such as when its program is not installed.
+    Nothing is asked that costs tokens. Raises ``BackstoryError`` if it is already clear
+    that the model cannot work, for example because its program is not installed.
     """
     llm = llm_loader(settings, machine)()
     if llm is None:
@@ -160,7 +160,7 @@ def log_options(settings: Settings) -> "LogOptions":
 
 
 def search_options(settings: Settings) -> "SearchOptions":
-    # Many commands search for nothing.
+    # Many commands do not search.
     from backstory.search.search import SearchOptions
 
     number = settings.number

@@ -1,7 +1,7 @@
 """What a home has, at a glance, for the command line: its overview, and completion.
 
-Nothing is made, changed or waited for, and only what is needed is loaded. So it is
-quick, and whatever is wrong with a home, there is an answer.
+Nothing is created, changed or waited for, and only what is needed is loaded. So it is
+quick, and gives an answer whatever is wrong with a home.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,14 +36,14 @@ Found = TypeVar("Found")
 
 
 def open_glance(home: Path, database: "DatabaseAddress | None") -> Glance:
-    """What reads a little of a home: of its files or, if it is in one, its database."""
+    """Open a glance at a home: at its files or, if it is in one, its database."""
     return SqliteGlance(home) if database is None else _DatabaseGlance(database)
 
 
 def check_complete(home: Path) -> None:
-    """Raise ``StoreIncomplete`` for files of a copy that is not complete.
+    """Raise ``StoreIncomplete`` if the files are an incomplete copy.
 
-    Whatever else is wrong with them, nothing is raised.
+    If anything else is wrong with them, nothing is raised.
     """
     try:
         SqliteGlance(home).check_complete()
@@ -138,7 +138,7 @@ def _count_facts(notes: list[FoundNote]) -> int:
     memory = next((each for each in notes if each.kind is NoteKind.MEMORY), None)
     if memory is None:
         return 0
-    # Slow to import, and only needed where there is a long-term memory.
+    # Slow to import, and only needed if there is a long-term memory.
     from backstory.notes.facts import list_facts
 
     try:

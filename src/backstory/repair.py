@@ -1,6 +1,6 @@
-"""Check and repair the files of a home, also of one that cannot be opened.
+"""Check and repair the files of a home, even one that cannot be opened.
 
-What is in a database can be checked, and repaired only by the database's own means.
+A database can be checked here, but only repaired by its own means.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def check_home(
 ) -> list[CheckedFile]:
     """What is wrong with each file of a home; ``is_deep`` compares all rows as well.
 
-    Or with each part of the ``database`` that it is in.
+    If the home is in a ``database``, what is wrong with each part of it.
     """
     if database is not None:
         return _check_database(database, is_deep=is_deep)
@@ -80,14 +80,14 @@ def _check_part(
         StoreUnreachable,
         StoreUnwritable,
     ) as exc:
-        # That says nothing about what is in it.
+        # That says nothing about its content.
         return CheckedFile(path, not_checked=str(exc), is_derived=is_derived)
     except StoreProblem as exc:
         return CheckedFile(path, (str(exc),), is_derived=is_derived)
 
 
 def repair_home(home: str | Path | None = None) -> SalvagedHistory | None:
-    """Repair a damaged history: all that can be read is kept, and the damaged file.
+    """Repair a damaged history, keeping all that can be read, and the damaged file.
 
     Returns None if it is not damaged. Vectors that can be read are kept as well. A
     damaged index is made again by ``Memory.rebuild``.
@@ -107,7 +107,7 @@ def check_repaired(
 ) -> list[CheckedFile]:
     """Check a home after ``repair_home``; ``rebuild`` replaces a damaged index."""
     found = check_home(home, is_deep=is_deep, database=database)
-    # If the history is lost, the index is all that knows of it, and must stay.
+    # If the history is lost, only the index still knows of it, and must stay.
     if any(file.problems and file.is_derived for file in found):
         rebuild()
         found = check_home(home, is_deep=is_deep, database=database)

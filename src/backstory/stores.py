@@ -1,6 +1,6 @@
 """Where a home keeps everything: in files of its folder, or in a PostgreSQL database.
 
-Nobody else names the classes of a database that all of a home is in.
+No other module names the classes of the database that an entire home is in.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from backstory.store.base.summaries import SummaryStore
     from backstory.store.postgres.database import Database
 
-# The databases that are open, by address: all memories of a process share connections.
+# The open databases, by address: all memories of a process share their connections.
 _DATABASES: "WeakValueDictionary[str, Database]" = WeakValueDictionary()
 
 
@@ -35,7 +35,7 @@ class Stores(Protocol):
 
     @property
     def name(self) -> str:
-        """Where it all is, for people; empty for the folder of the home."""
+        """Where everything is, for people; empty for the folder of the home."""
         ...
 
     @property
@@ -53,22 +53,22 @@ class Stores(Protocol):
     def open_summaries(self) -> "SummaryStore": ...
 
     def open_rows(self) -> "HistoryRows":
-        """All of the history, to copy it; the caller closes it."""
+        """The entire history, to copy it; the caller closes it."""
         ...
 
     def open_notes_to_complete(self) -> NotesPlace:
-        """The notes, for the move that completes a copy here."""
+        """The notes, for the move that completes a copy in this place."""
         ...
 
     def close(self) -> None:
-        """Close what the stores share; they themselves are closed before."""
+        """Close what the stores share; they themselves must be closed before."""
         ...
 
 
 def open_stores(
     home: Path, database: DatabaseAddress | None, *, prove: ProveMessages
 ) -> Stores:
-    """The stores of a home. ``prove`` compares messages of damaged files."""
+    """The stores of a home. ``prove`` checks messages in damaged files."""
     if database is None:
         return SqliteStores(home, prove)
     return PostgresStores(database)
@@ -87,7 +87,7 @@ def needing_psycopg() -> Iterator[None]:
 
 
 def open_database(url: str) -> "Database":
-    """The database at an address, whose connections all of a process share."""
+    """The database at an address; all of a process share its connections."""
     with needing_psycopg():
         # Slow to import.
         from backstory.store.postgres.database import Database
@@ -95,7 +95,7 @@ def open_database(url: str) -> "Database":
 
 
 def allow_connections(count: int) -> None:
-    """Have databases that are opened from now on use up to so many connections."""
+    """Allow databases that are opened from now on up to ``count`` connections."""
     with needing_psycopg():
         # Slow to import.
         from backstory.store.postgres.database import Database
@@ -117,7 +117,7 @@ class SqliteStores:
         self.notes = FileNotes(home, self.history.check_complete)
 
     def open_summaries(self) -> "SummaryStore":
-        # Searches do without it.
+        # Searches do not need it.
         from backstory.store.sqlite.summaries import SqliteSummaryStore
 
         return SqliteSummaryStore(self._home / HISTORY_NAME)
@@ -132,7 +132,7 @@ class SqliteStores:
         return FileNotes(self._home)
 
     def close(self) -> None:
-        """They share nothing."""
+        """Do nothing: these stores share nothing."""
 
 
 class PostgresStores:
@@ -155,7 +155,7 @@ class PostgresStores:
         self.notes = DatabaseNotes(PostgresNotes(self._tenant), self.locks)
 
     def open_summaries(self) -> "SummaryStore":
-        # Searches do without it.
+        # Searches do not need it.
         from backstory.store.postgres.summaries import PostgresSummaryStore
 
         return PostgresSummaryStore(self._tenant)
@@ -167,7 +167,7 @@ class PostgresStores:
         return PostgresHistoryRows(self._tenant)
 
     def open_notes_to_complete(self) -> NotesPlace:
-        # As above.
+        # Only moving needs it.
         from backstory.store.postgres.notes import PostgresNotes
 
         return DatabaseNotes(PostgresNotes(self._tenant.completing()), self.locks)

@@ -282,7 +282,7 @@ def test_nothing_that_fits_is_told_with_what_would_help(shell: Shell) -> None:
         ),
         (
             ["--since", "2026-02-02", "--until", "2026-02-01"],
-            "there is no day in between: the first day, 2026-02-02, is after the last, "
+            "the period is empty: the first day, 2026-02-02, is after the last, "
             "2026-02-01",
         ),
         (["--host", "clade"], "did you mean 'claude-code' or 'claude-ai'?"),

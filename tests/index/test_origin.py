@@ -16,12 +16,12 @@ from tests.chance import examples
 from tests.index_builders import WordEmbedder, an_indexed_memory, found, say, say_all
 from tests.shell import Shell
 
-MADE_AGAIN = "the history was restored or replaced, so its index is made again"
+MADE_AGAIN = "the history was restored or replaced, so its index is being rebuilt"
 
 
 NOT_READ_IN = (
-    "texts of messages that the history lost; 'backstory index --path' reads them in, "
-    "or delete the file"
+    "texts of messages that the history lost; read them with 'backstory index "
+    "--path', or delete the file"
 )
 
 
@@ -103,7 +103,7 @@ def test_texts_that_only_the_index_has_are_saved_and_can_be_read_in(
         assert notices == (
             MADE_AGAIN,
             f"texts that only the index had were saved to {saved} (1); "
-            "'backstory index --path' reads them in",
+            "read them with 'backstory index --path'",
         )
         assert saved.stat().st_mode & 0o777 == 0o600
         assert orjson.loads(saved.read_bytes()) == {
@@ -297,7 +297,7 @@ def test_a_search_finds_what_the_history_says_now_after_any_sequence(
 # -- a lost history -------------------------------------------------------------------
 
 LOST = (
-    "the history is empty, but the index knows 2 messages of it; if it was lost, "
+    "the history is empty, but the index knows 2 of its messages; if it was lost, "
     "restore a backup of history.db, or run 'backstory salvage' to save their texts"
 )
 
@@ -388,8 +388,8 @@ def test_a_check_says_that_the_history_is_lost(
         23,
         [
             f"{lost.kept / 'history.db'}: damaged",
-            f"  it is {how}, but the index knows 2 messages of it; restore a backup of "
-            "history.db, or run 'backstory salvage' to save their texts",
+            f"  it is {how}, but the index knows 2 of its messages; restore a backup "
+            "of history.db, or run 'backstory salvage' to save their texts",
             f"{lost.kept / 'index.db'}: sound",
             f"{lost.kept / 'embeddings.db'}: sound",
         ],

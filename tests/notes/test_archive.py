@@ -103,7 +103,7 @@ def test_a_memory_folder_that_somebody_zipped_is_read_too(tmp_path: Path) -> Non
         ({"C:/MEMORY.md": b"x"}, "is not a path inside the archive"),
         ({"daily\\2026-02-28.md": b"x"}, "is not a path inside the archive"),
         ({"MEMORY.md": b"\xff"}, r"'MEMORY\.md' is not UTF-8"),
-        ({"MEMORY.md": b"x" * (MAX_NOTE_BYTES + 1)}, "has more than the 2,000,000"),
+        ({"MEMORY.md": b"x" * (MAX_NOTE_BYTES + 1)}, "has more than 2,000,000"),
         (
             {"MEMORY.md": b"a", "memory/MEMORY.md": b"b"},
             "it contains 'memory/MEMORY.md' twice",

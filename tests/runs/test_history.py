@@ -873,7 +873,7 @@ def test_the_oldest_tool_results_go_first_and_the_answers_say_so() -> None:
         error="not_found",
     )
     assert (
-        "Of this run's history 1 item is gone, oldest tool results first, up to "
+        "In this run's history, 1 item is gone, oldest tool results first, up to "
         "iteration 1: the history of a run holds at most 10,000 bytes." in answer.text
     )
 
@@ -901,8 +901,8 @@ def test_an_item_of_more_than_half_of_everything_is_cut_and_the_answers_say_so()
     assert text.startswith("head ")
     assert text.endswith(" tail")
     assert (
-        "Of this run's history 1 item is kept without the middle: one item is at most "
-        "half of 2,048 bytes." in answer
+        "In this run's history, 1 item is kept without the middle: one item takes at "
+        "most half of 2,048 bytes." in answer
     )
 
 
@@ -920,11 +920,11 @@ def test_a_run_expires_when_it_was_not_used_for_long() -> None:
         assert searched(run, "walnut").text == (
             "Nothing to search: nothing has been recorded in this run yet. That says "
             "nothing about whether it was said.\n"
-            "What was recorded before 60 minutes without use was dropped."
+            "After 60 minutes without use, what was recorded before was dropped."
         )
         assert fetched(run, "item-1") == ToolResult(
-            "This run has no item 'item-1': what was recorded before 60 minutes "
-            "without use was dropped.",
+            "This run has no item 'item-1': after 60 minutes without use, what was "
+            "recorded before was dropped.",
             error="not_found",
         )
         assert run.record("user", "hazel") == "item-2"

@@ -329,7 +329,7 @@ def test_the_oldest_results_go_first_and_the_size_is_kept(
             assert run.size_bytes == sum(len(text.encode()) for _, text in kept)
 
         notices = run.search("anything").notices
-        assert [re.findall(r"history ([\d,]+) item", each) for each in notices] == (
+        assert [re.findall(r"history, ([\d,]+) item", each) for each in notices] == (
             [[str(dropped)]] if dropped else []
         )
 

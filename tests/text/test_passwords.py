@@ -3,7 +3,7 @@
 from backstory.text.passwords import has_password, hide_password, is_ambiguous
 from tests.grid import cases
 
-UNREADABLE = "(an address, which is not shown: it may have a password in it)"
+UNREADABLE = "(an address that is not shown, as it may contain a password)"
 
 
 @cases(

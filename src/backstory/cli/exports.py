@@ -109,7 +109,7 @@ def export(
 @click.option(
     "--only",
     type=click.Choice(["conversations", "notes"]),
-    help="Leave out the other. Agents will take the imported notes for yours.",
+    help="Leave out the other. Agents will treat the imported notes as yours.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
 @click.option(

@@ -69,7 +69,7 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
 def rebuild(app: App) -> None:
     """Rebuild the index from the history and the notes.
 
-    The old index serves until the new one is complete, so it is safe to stop at any
+    The old index is used until the new one is complete, so it is safe to stop at any
     time. Existing vectors are kept.
     """
     with progress.bars() as bars:

@@ -1,8 +1,8 @@
 """Keep the index in step with the history and the Markdown files.
 
 The history numbers its changes. The index knows the last one it has taken in, and both
-change in one transaction of the index. So building can be killed at any point, a
-missing index is one that has taken in nothing yet, and to rebuild is to catch up.
+change in one transaction of the index. So building can be killed at any time, a missing
+index is one that has not taken in anything yet, and rebuilding is catching up.
 """
 
 import time
@@ -35,7 +35,7 @@ from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
 # How many messages are taken in at once, at most: fewer would be slower, and more would
-# keep other writers waiting.
+# make other writers wait.
 _BATCH_MESSAGES = 20_000
 # A smaller batch goes on beyond the end of a pack.
 _WORTH_A_BATCH = 1_000
@@ -79,7 +79,7 @@ class _ChangeBatch(FrozenStruct):
 class Standing(FrozenStruct):
     """Where an index stands: what it was made from, and whether anything is missing.
 
-    An index whose history is lost is not behind: nothing of it may be deleted.
+    An index whose history is lost is not behind: nothing in it may be deleted.
     """
 
     origin: IndexOrigin
@@ -87,9 +87,9 @@ class Standing(FrozenStruct):
 
 
 class IndexBuilder(Struct):
-    """Puts what the history and the notes hold into an index.
+    """Puts the content of the history and the notes into an index.
 
-    ``is_shared``: other machines do so too, and have projects that are not here.
+    ``is_shared``: other machines do so, too, and have projects that are not here.
     """
 
     history: HistoryStore
@@ -100,7 +100,7 @@ class IndexBuilder(Struct):
     # -- the history ---
 
     def origin(self) -> IndexOrigin:
-        """Whether what the index has taken in is from this history."""
+        """Whether what the index has taken in comes from this history."""
         return self.compare().origin
 
     def _find_origin(self, get_state: Callable[[str], str | None]) -> IndexOrigin:
@@ -109,12 +109,12 @@ class IndexBuilder(Struct):
         return find_origin(self.index, self.history, get_state)
 
     def is_behind(self) -> bool:
-        """Whether the history holds something that the index has not taken in."""
+        """Whether the history has something that the index has not taken in."""
         return self.compare().is_behind
 
     def compare(self) -> Standing:
         """Compare the index with the history."""
-        # All at once, because every search does this.
+        # In one view, because every search does this.
         with self.index.one_view():
             get_state = self.index.list_states().get
             origin = self._find_origin(get_state)
@@ -123,7 +123,7 @@ class IndexBuilder(Struct):
             done = _read_progress(get_state).changes_done
             is_behind = (
                 get_state(_CHUNKER) not in (None, CHUNKER)
-                # Indexes of older versions know no tag.
+                # Indexes made by older versions have no tag.
                 or (done > 0 and get_state(LAST_CHANGE) is None)
                 or done != self.history.last_change_id()
             )
@@ -136,11 +136,11 @@ class IndexBuilder(Struct):
         on_taken: OnCount | None = None,
         timeout_s: float = 30.0,
     ) -> bool:
-        """Take in what is new, batch by batch; returns whether that is all of it.
+        """Take in what is new, batch by batch; returns whether everything was taken in.
 
-        No batch is begun after ``until``, a time on the monotonic clock, but an index
+        No batch is started after ``until``, a time on the monotonic clock, but an index
         of another history is always cleared. Raises ``StoreLocked`` if another process
-        writes for longer than ``timeout_s``.
+        is writing for longer than ``timeout_s``.
         """
         total = taken = 0
         if on_taken is not None and self.is_behind():
@@ -185,7 +185,8 @@ class IndexBuilder(Struct):
     def _start_over_if_stale(self, writer: IndexWriter) -> _Progress:
         """Clear the index if it was made from something else; returns its progress.
 
-        Vectors are cached by the text they were made from, so they are not made again.
+        Vectors are cached by the text that they were made from, so they are not made
+        again.
         """
         made_from = {_CHUNKER: CHUNKER, HISTORY: self.history.identity}
         is_outdated = writer.get_state(_CHUNKER) not in (None, CHUNKER)
@@ -274,7 +275,7 @@ class IndexBuilder(Struct):
     def take_guidance(self, found: Iterable[FoundNote | Problem]) -> list[Problem]:
         """Take in the guidance files, and keep their problems.
 
-        Searches tell about the problems, but have no time to look for the files.
+        Searches report the problems, but have no time to search for the files.
         """
         problems = self.take_notes(found, frozenset({NoteKind.GUIDANCE}))
         kept = compact_json([[each.reason, each.path] for each in problems])
@@ -284,7 +285,7 @@ class IndexBuilder(Struct):
         return problems
 
     def list_guidance_problems(self) -> list[Problem]:
-        """What was wrong with guidance files when they were last looked for."""
+        """What was wrong with guidance files when they were last searched for."""
         kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
         if kept == "[]":
             return []
@@ -298,9 +299,9 @@ class IndexBuilder(Struct):
 
 
 class _FoundNotes(Struct):
-    """The files that changed, those that only have another time, and the problems.
+    """The files that changed, those with only a different time, and the problems.
 
-    ``unreadable`` are files that the index holds as they were before.
+    ``unreadable`` are files that stay in the index as they were.
     """
 
     changed: list[tuple[FoundNote, str]] = field(default_factory=list)
@@ -309,7 +310,7 @@ class _FoundNotes(Struct):
     unreadable: list[IndexedFile] = field(default_factory=list)
 
     def add(self, note: FoundNote, file: IndexedFile | None) -> None:
-        """Compare a file with what the index has of it."""
+        """Compare a file with its content in the index."""
         if note.problem is not None:
             self.problems.append(note.problem)
         if file is not None and file.signature == note.signature:
@@ -324,7 +325,7 @@ class _FoundNotes(Struct):
             if file is not None:
                 self.unreadable.append(file)
             return
-        # An index of another chunker was cleared before.
+        # An index made by another chunker has been cleared by now.
         if file is not None and file.hash == content_id(text):
             self.touched.append(replace(file, signature=note.signature))
         else:
@@ -337,7 +338,9 @@ def _say_what_is_searched(
     """The problems; each says whether the index still has the file."""
     kept = [Path(file.path) for file in (*hidden, *notes.unreadable)]
     return [
-        replace(problem, reason=f"{problem.reason}; what was read before is searched")
+        replace(
+            problem, reason=f"{problem.reason}; what was read before is still searched"
+        )
         if any(is_inside(path, Path(problem.path)) for path in kept)
         else problem
         for problem in notes.problems
@@ -345,7 +348,7 @@ def _say_what_is_searched(
 
 
 def _is_elsewhere(file: IndexedFile) -> bool:
-    """Whether a file may be on another machine: its project is not on this one."""
+    """Whether a file may be on another machine, as its project is not on this one."""
     return file.project is not None and not Path(file.project).is_dir()
 
 

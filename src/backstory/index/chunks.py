@@ -1,8 +1,8 @@
 """Cut a session or a Markdown file into units that are found and chunks that are shown.
 
 A unit is one message; its date and its short neighbours are searched along with it,
-because the question helps to find the answer. A chunk is a row of whole messages of
-about a thousand tokens at most; a longer message is a chunk of its own.
+because a question helps to find its answer. A chunk is a run of whole messages of at
+most about a thousand tokens; a longer message is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,15 +31,15 @@ from backstory.values.units import (
 )
 
 MAX_CHUNK_TOKENS = 1024
-# How far from a message its neighbours may be: there may be tool calls in between.
+# How far away a message's neighbours may be: there may be tool calls in between.
 REACH = 8
 # Long neighbours say more about themselves than about the message between them.
 _SHORT_CHARS = 300
-# A message of an agent that is shorter, and followed by a call of a tool, says what the
-# agent does next. It is near to many questions and answers none, and in a large memory,
-# thousands of them would be nearer to a question than its answer.
+# A shorter message of an agent that is followed by a tool call says what the agent will
+# do next. It is near to many questions and answers none, and in a large memory,
+# thousands of such messages would be nearer to a question than its answer.
 _STEP_CHARS = 150
-# More than any model reads of one text.
+# More than any model reads of a text.
 MEANING_CHARS = 8_000
 
 SPOKEN_ROLES = {
@@ -83,7 +83,7 @@ def cut_units(
 def _is_worth_finding(message: Message) -> bool:
     """Whether a message has text, and is not a call of one of our own tools.
 
-    A question to our tools would be found as its own answer the next time.
+    A query to our tools would be found as its own answer the next time.
     """
     if not message.text or message.text.isspace():
         return False
@@ -180,7 +180,7 @@ def session_unit(session: Session) -> NewUnit | None:
 
 
 def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
-    """Group whole messages, as many as fit; tool calls and results do not count."""
+    """Group as many whole messages as fit; tool calls and results are left out."""
     first = last = tokens = 0
     for message in messages:
         if message.role not in SPOKEN_ROLES:
@@ -200,11 +200,11 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
 def chunk_text(session: Session, messages: Iterable[Message]) -> str:
     """The text of a chunk of a conversation: who said what, with secrets masked.
 
-    No line of a message can pass for another speaker: all but the first, which follows
-    the speaker's name, are quoted.
+    No line of a message can pass for another speaker: the first one follows the
+    speaker's name, and all others are quoted.
     """
     return "\n".join(
-        # Masked before it is quoted: a key of several lines would not be recognized.
+        # Masked before it is quoted, or a key of several lines would not be recognized.
         f"{session.name_speaker(message.role)}: "
         f"{quote_after_label(mask_secrets(message.text))}"
         for message in messages
@@ -216,9 +216,9 @@ def chunk_text(session: Session, messages: Iterable[Message]) -> str:
 
 
 class CutNote(FrozenStruct):
-    """A Markdown file, cut: the heading and text of each unit to be, and the chunks.
+    """A Markdown file, cut: the heading and text of each future unit, and the chunks.
 
-    ``hash`` is that of its whole text.
+    ``hash`` is the hash of the whole text.
     """
 
     note: FoundNote
@@ -233,7 +233,7 @@ class CutNote(FrozenStruct):
     def to_units(
         self, days: Sequence[Moment], *, first_unit_id: int, container: FileRef
     ) -> list[NewUnit]:
-        """The units; ``days`` are those of the parts."""
+        """The units; ``days`` has the days of the parts."""
         own_day = "" if self.note.day is None else day_words(self.note.day)
         return [
             NewUnit(

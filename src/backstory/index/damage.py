@@ -1,6 +1,6 @@
 """Check the files of a home, and repair them as far as that is possible.
 
-This opens each file by itself: a home with a damaged history cannot be opened as a
+Each file is opened by itself here: a home with a damaged history cannot be opened as a
 memory.
 """
 
@@ -66,7 +66,7 @@ def check_files(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
 
 
 def _exists(path: Path) -> bool:
-    # A name can be too long to ask for, or a folder closed.
+    # A name may be too long to look up, or a folder not accessible.
     with storing(path):
         return path.exists()
 
@@ -77,7 +77,7 @@ def _check(path: Path, check: Check, is_deep: bool) -> CheckedFile:
         damaged = [str(page) for page in list_damaged_pages(path)]
         return replace(checked, problems=tuple(damaged or check(path, is_deep)))
     except (StoreFull, StoreIncomplete, StoreLocked, StoreUnwritable) as exc:
-        # That says nothing about what is in the file.
+        # That says nothing about the content of the file.
         return replace(checked, not_checked=str(exc))
     except StoreProblem as exc:
         return replace(checked, problems=(str(exc),))
@@ -87,18 +87,18 @@ def _check_history(path: Path, is_deep: bool) -> list[str]:
     with closing(SqliteHistory(path)) as history:
         if not history.last_change_id():
             return _describe_loss(path, "it is empty")
-        # What was met before may be what only a deep check finds.
+        # Damage that was noticed before may be of a kind that only a deep check finds.
         noted = list_noted_damage(path.parent)
         return history.verify() if is_deep or noted else []
 
 
 def _describe_loss(path: Path, what: str) -> list[str]:
-    """What is lost with a history, if the index beside it knows messages."""
+    """What is lost with a history, if the index next to it has messages of it."""
     with suppress(StoreProblem), _opened_index(path.with_name(INDEX_NAME)) as index:
         known = 0 if index is None else index.counts().messages
         if known:
             return [
-                f"{what}, but the index knows {known:,} messages of it; restore a "
+                f"{what}, but the index knows {known:,} of its messages; restore a "
                 "backup of history.db, or run 'backstory salvage' to save their texts"
             ]
     return []
@@ -133,8 +133,8 @@ def _check_embeddings(path: Path, is_deep: bool) -> list[str]:
 def repair_history(home: Path) -> SalvagedHistory | None:
     """Repair the history if it is damaged; returns None if it is not.
 
-    What is in damaged pages is compared with the index. Raises ``StoreProblem`` if it
-    cannot be written.
+    The content of damaged pages is compared with the index. Raises ``StoreProblem`` if
+    the history cannot be written.
     """
     path = home / HISTORY_NAME
     if not _exists(path) or not _is_damaged(path):
@@ -154,7 +154,7 @@ def repair_vectors(home: Path) -> None:
 
 
 def _is_damaged(path: Path) -> bool:
-    # An empty one is whole; there is nothing in it to repair.
+    # An empty file is intact; there is nothing in it to repair.
     return bool(_check(path, _verify_history, is_deep=True).problems)
 
 
@@ -165,7 +165,7 @@ def _verify_history(path: Path, is_deep: bool) -> list[str]:
 
 @contextmanager
 def _proving(path: Path) -> Iterator[ProveMessages]:
-    """Compares messages with the index, if there is a sound one of this history."""
+    """Compares messages with the index, if there is an intact one of this history."""
     prove: ProveMessages = prove_nothing
     with ExitStack() as opened:
         try:
@@ -179,14 +179,14 @@ def _proving(path: Path) -> Iterator[ProveMessages]:
 
 
 def _is_of(index: SearchIndex, path: Path) -> bool:
-    """Whether an index was made from this history, if the history still tells."""
+    """Whether an index was made from this history, if the history can still tell."""
     with suppress(StoreProblem), closing(SqliteHistory(path)) as history:
         return index.get_state(HISTORY) == history.identity
     return True
 
 
 def list_copies(home: Path) -> list[Path]:
-    """Files with messages in them that repairs left in a home, or a person did."""
+    """Files with messages that repairs, or a person, have left in a home."""
     left = [*list_saved_texts(home), *list_damaged_copies(home / HISTORY_NAME)]
     copied = [
         path

@@ -31,7 +31,7 @@ class IndexFiles:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Start with a lock of its own in a forked child."""
+        """Use a new lock in a forked child."""
         self._lock = threading.RLock()
 
     # -- opening ---
@@ -85,7 +85,7 @@ class IndexFiles:
     # -- replacing ---
 
     def repair_embeddings_if(self, problem: StoreProblem) -> bool:
-        """Repair the cache of vectors if the problem is with it; returns whether.
+        """Repair the cache of vectors if it has the problem; returns whether it does.
 
         Vectors that cannot be read are made again; only time is lost.
         """
@@ -100,8 +100,8 @@ class IndexFiles:
         try:
             self.index.replace_with(new)
         except (StoreDamaged, StoreTooNew):
-            # Not even the first page of the old one can be read, or its tables are
-            # those of a newer version.
+            # Not even the first page of the old one can be read, or its tables were
+            # made by a newer version.
             with self._lock:
                 if self._index is not None:
                     self._index.close()

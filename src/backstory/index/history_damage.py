@@ -1,7 +1,8 @@
 """Remember that a page of the history was found damaged.
 
-Only reading all of the history shows all damage, which takes too long for a status. So
-whoever meets some leaves a mark in the home, until a check finds the history sound.
+Only reading the entire history shows all damage, which takes too long for a status. So
+whatever comes across some leaves a mark in the home, until a check finds the history
+intact.
 """
 
 import os
@@ -15,7 +16,7 @@ _MAX_CHARS = 500
 
 
 def note_damage(home: Path, reason: str) -> None:
-    """Leave the mark, unless there is one. In a read-only home there can be none."""
+    """Leave the mark, if there is none. A read-only home cannot have one."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with suppress(OSError):
         descriptor = os.open(home / _MARK, flags, 0o600)

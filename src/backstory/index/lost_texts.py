@@ -1,8 +1,8 @@
-"""Save what an index still knows of messages that the history does not have any more.
+"""Save what an index still knows of messages that the history no longer has.
 
-An index has the words of a message as they are compared, without upper case, its time
-and its speaker; neither its native id nor the name of its session. That is not the
-message, but better than nothing.
+An index has a message's time, its speaker and its words in the form in which they are
+compared, without upper case; it has neither the native id nor the name of the session.
+That is not the message, but better than nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ Text = tuple[Unit, str]
 def save_lost_texts(
     index: SearchIndex, history: HistoryStore, folder: Path
 ) -> SavedTexts | None:
-    """Write the texts that only the index has to a file that can be read in.
+    """Write the texts that only the index has to a file that can be indexed.
 
     Returns None if there are none. The same index always gives the same file.
     """
@@ -59,7 +59,7 @@ def save_lost_texts(
 def list_saved_texts(folder: Path) -> list[Path]:
     """The files of such texts."""
     start, end = _NAME
-    # Not a glob: every search looks for them, and would wait for its expression.
+    # Not a glob: every search looks for these files, and would wait for its pattern.
     with suppress(FileNotFoundError, NotADirectoryError):
         return sorted(
             each
@@ -88,7 +88,7 @@ def _find_lost(index: SearchIndex, history: HistoryStore) -> list[Text]:
     ]
     if not missing:
         return []
-    # They may have been read again, and have other numbers now.
+    # They may have been read again, and have different numbers now.
     elsewhere = set(_iter_texts(history))
     return [(unit, text) for unit, text in missing if text not in elsewhere]
 
@@ -101,7 +101,7 @@ def _iter_texts(history: HistoryStore) -> Iterator[str]:
 
 def as_indexed(text: str) -> str:
     """A text as the index keeps it."""
-    # In the index, a NUL ends a text.
+    # In the index, a NUL would end the text.
     return fold(text).replace("\0", "\1")
 
 

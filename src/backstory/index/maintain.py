@@ -50,40 +50,41 @@ FindGuidance = FindNotes
 _REBUILD_LOCK = "rebuild"
 # Held for each round of embedding.
 _VECTOR_LOCK = "vectors"
-# Left by a search that met damage, for a process that has time to repair it.
+# Left by a search that found damage, for a process that has time to repair it.
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
 _NOT_READ_IN = (
-    "texts of messages that the history lost; 'backstory index --path' reads them in, "
-    "or delete the file"
+    "texts of messages that the history lost; read them with 'backstory index "
+    "--path', or delete the file"
 )
 _OTHER_HISTORY = "it was made from another history"
-_MADE_AGAIN = "the history was restored or replaced, so its index is made again"
-# How long a search may spend on taking in what is new, and wait for other writers: one
-# that writes now may have begun before the newest message was recorded.
+_BEING_REBUILT = "the history was restored or replaced, so its index is being rebuilt"
+# How long a search may spend on taking in what is new, and on waiting for other
+# writers: one that is writing now may have begun before the newest message was
+# recorded.
 _CATCH_UP_S = 2.0
 # While a program records, it asks for vectors no more often than this.
 _RECORDING_S = 30.0
-# How long after a failure of the embedder no worker is started.
+# How long no worker is started after a failure of the embedder.
 _EMBEDDER_REST = timedelta(minutes=5)
 _FAILED_AT = "embedder_failed_at"
 _FAILURE = "embedder_failure"
-# Set when the index has the vectors of the cache, as far as they are of its units.
+# Set once the index has all vectors of its units that are in the cache.
 _HAS_KNOWN_VECTORS = "has_known_vectors"
-# Looking through all projects takes long, and their guidance rarely changes.
+# Searching all projects takes long, and their guidance rarely changes.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
 _NOTE_UNITS = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG})
-# How many problems of notes a search tells about.
+# How many problems with notes a search reports.
 _MAX_NOTICES = 3
 
 
 class Maintainer:
     """Looks after the index of one home.
 
-    ``has_lasting_embedder`` is false for an embedder chosen for this run alone: the
-    worker would not use it.
+    ``has_lasting_embedder`` is false for an embedder that was chosen for this run
+    alone: the worker would not use it.
     """
 
     def __init__(
@@ -125,11 +126,11 @@ class Maintainer:
     def catch_up(
         self, kinds: Collection[UnitKind], *, timeout_s: float = math.inf
     ) -> list[str]:
-        """Take in what is new before a search for some kinds, if that is quickly done.
+        """Take in what is new before a search for some kinds, if that is quick.
 
-        It takes at most half of ``timeout_s``, which is for the whole search. Returns
-        notices for the result. Raises ``StoreProblem`` only if there is no index to
-        search.
+        It takes at most half of ``timeout_s``, which is the limit of the whole search.
+        Returns notices for the result. Raises ``StoreProblem`` only if there is no
+        index to search.
         """
         builder = self._builder()
         notices = []
@@ -173,7 +174,7 @@ class Maintainer:
             )
 
     def _leave_other_history(self, origin: IndexOrigin) -> list[str]:
-        """Prepare an index of another history for being made again; returns notices.
+        """Prepare an index of another history for a rebuild; returns notices.
 
         What only the index knows is saved first.
         """
@@ -184,18 +185,18 @@ class Maintainer:
                 return [self._describe_loss()]
             case IndexOrigin.OTHER:
                 saved = self._save_lost_texts()
-                return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
+                return [_BEING_REBUILT, *([describe_saved(saved)] if saved else [])]
 
     def _describe_loss(self) -> str:
         known = self._files.index.counts().messages
         return (
-            f"the history is empty, but the index knows {known:,} messages of it; if "
+            f"the history is empty, but the index knows {known:,} of its messages; if "
             "it was lost, restore a backup of history.db, or run 'backstory salvage' "
             "to save their texts"
         )
 
     def _tell_of_unread(self, notices: Sequence[str]) -> list[str]:
-        """One notice about saved texts, unless the others name them."""
+        """One notice about saved texts, unless the others already name them."""
         unread = list_unread_texts(self._home, self._history)
         if not unread or any(str(path) in each for path in unread for each in notices):
             return []
@@ -203,7 +204,7 @@ class Maintainer:
         return [f"{unread[0]}{more}: {_NOT_READ_IN}"]
 
     def tell_of_damage(self) -> list[str]:
-        """A notice if the history was found damaged, in this search or before."""
+        """A notice if the history was found damaged, by this search or earlier."""
         return [str(each) for each in list_noted_damage(self._home)]
 
     def _save_lost_texts(self) -> SavedTexts | None:
@@ -217,7 +218,7 @@ class Maintainer:
         *,
         with_messages: bool,
     ) -> bool:
-        """Take in messages, if wanted, and notes; returns whether that is all of them.
+        """Take in messages, if wanted, and notes; returns whether that was everything.
 
         What is wrong with notes is added to ``problems``.
         """
@@ -231,9 +232,9 @@ class Maintainer:
         return is_complete
 
     def _take_known_vectors(self, until: float) -> None:
-        """Take vectors that were made before the index was, where no worker does it.
+        """Take vectors that were made before the index was, if no worker does it.
 
-        Never raises into a search, which does without them.
+        Never raises into a search, which can do without them.
         """
         if self._start_worker is not None or not self._has_lasting_embedder:
             return
@@ -298,7 +299,7 @@ class Maintainer:
         return problems
 
     def _expect_own_damage(self, damage: StoreDamaged) -> None:
-        """Prepare for a rebuild; raises ``damage`` again if a rebuild cannot help."""
+        """Prepare for a rebuild; raises ``damage`` again if that cannot help."""
         if not self._files.place.owns(damage):
             raise damage
         logger.warning("the index is damaged and will be rebuilt: %s", damage)
@@ -325,7 +326,7 @@ class Maintainer:
                 self._start_worker()
 
     def is_damaged(self) -> bool:
-        """Whether a search met damage that has not been repaired yet."""
+        """Whether a search found damage that has not been repaired yet."""
         return (self._home / _DAMAGE_MARK).exists()
 
     def _wake_worker(self) -> None:
@@ -351,14 +352,14 @@ class Maintainer:
         return embedder is not None and self._needs_vectors(embedder)
 
     def _needs_vectors(self, embedder: Embedder) -> bool:
-        """Whether units are waiting for a vector, or have one from another model."""
+        """Whether any units wait for a vector, or have one from another model."""
         index = self._files.index
         if index.list_to_embed(1) or index.list_passages_to_embed(1):
             return True
         return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 
     def note_recording(self) -> None:
-        """Have what was recorded embedded soon, without looking at the index now."""
+        """Have recent recordings embedded soon, without looking at the index now."""
         if self._start_worker is None or not self._has_lasting_embedder:
             return
         self._has_recorded = True
@@ -372,7 +373,7 @@ class Maintainer:
         self._recording_due = time.monotonic() + _RECORDING_S
 
     def note_pause(self) -> None:
-        """Have the last messages embedded too: there may be no more for a while."""
+        """Have the last messages embedded, too: there may be no more for a while."""
         if self._has_recorded:
             self._ask_for_vectors()
 
@@ -420,7 +421,7 @@ class Maintainer:
         if not failed_at:
             return False
         ago = self._clock() - datetime.fromisoformat(failed_at)
-        # A clock that was set back must not make the rest any longer.
+        # A clock that was set back must not prolong the rest.
         return timedelta(0) <= ago < _EMBEDDER_REST
 
     # -- vectors ---
@@ -462,10 +463,10 @@ class Maintainer:
     # -- rebuilding ---
 
     def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
-        """Build a new index beside the old one, which serves until it is complete.
+        """Build a new index beside the old one, which is used until that is complete.
 
-        Vectors come from the cache. If it is stopped at any point, nothing has changed.
-        What only the old index knows is saved, unless it is damaged.
+        Vectors come from the cache. If this is stopped at any time, nothing has
+        changed. What only the old index knows is saved, unless it is damaged.
         """
         try:
             return self._rebuild(on_taken)
@@ -504,7 +505,7 @@ class Maintainer:
         return [Problem(describe_saved(saved))] if saved else []
 
     def salvage_texts(self) -> SavedTexts | None:
-        """Save the texts of messages that the index has and the history has not."""
+        """Save the texts of messages that are in the index, but not in the history."""
         if not self._files.place.has_index():
             return None
         return self._save_lost_texts()
@@ -551,7 +552,7 @@ class Maintainer:
             index = self._files.index
             counts = index.counts()
             if counts.embedded and not self._has_own_vectors():
-                # They are from another model, so no search uses them.
+                # The vectors are from another model, so no search uses them.
                 counts = replace(counts, embedded=0)
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
@@ -565,16 +566,16 @@ class Maintainer:
                 in_background=self._start_worker is not None,
             )
         except (StoreFull, StoreLocked, StoreUnwritable) as exc:
-            # Another index would not help.
+            # Rebuilding the index would not help.
             return IndexStatus(embedder=name, problem=str(exc))
         except StoreProblem as exc:
             problem = f"{exc}; run 'backstory rebuild'"
             return IndexStatus(embedder=name, problem=problem)
 
     def list_problems(self) -> list[Problem]:
-        """What is wrong with the history, as far as the index or a reading knows."""
+        """What is wrong with the history, as far as the index or a reading can tell."""
         problems = list_noted_damage(self._home)
-        with suppress(StoreProblem):  # the status of the index says it
+        with suppress(StoreProblem):  # the status of the index reports it
             if self._files.place.has_index():
                 is_lost = self._builder().origin() is IndexOrigin.LOST
                 problems += [Problem(self._describe_loss())] if is_lost else []
@@ -601,15 +602,15 @@ class Maintainer:
 
 
 def describe_saved(saved: SavedTexts) -> str:
-    """What was saved of messages that are lost, and how to read it in."""
+    """What was saved of lost messages, and how to index it."""
     return (
         f"texts that only the index had were saved to {saved.path} "
-        f"({saved.messages:,}); 'backstory index --path' reads them in"
+        f"({saved.messages:,}); read them with 'backstory index --path'"
     )
 
 
 def to_notices(problems: Sequence[Problem]) -> list[str]:
-    """Problems of notes, as a search tells about them."""
+    """Problems with notes, as a search reports them."""
     notices = [str(problem) for problem in problems[:_MAX_NOTICES]]
     if len(problems) > _MAX_NOTICES:
         more = len(problems) - _MAX_NOTICES

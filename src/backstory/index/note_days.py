@@ -1,4 +1,4 @@
-"""The days of notes: those in the names of daily logs, and those first seen on."""
+"""The days of notes: from the names of daily logs, or when a note was first seen."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
@@ -15,7 +15,7 @@ from backstory.values.structs import FrozenStruct
 class NoteDays(FrozenStruct):
     """Dates the parts of notes, and remembers their days in the history.
 
-    With ``is_read_only``, nothing is remembered.
+    If ``is_read_only``, nothing is remembered.
     """
 
     history: HistoryStore
@@ -55,7 +55,7 @@ class NoteDays(FrozenStruct):
 def _date_note(
     cut: CutNote, seen: Mapping[str, SeenNote], today: date
 ) -> tuple[list[date], list[SeenNote]]:
-    """The days of the parts of a note, and what is to be remembered."""
+    """The days of the parts of a note, and what must be remembered."""
     note = cut.note
     if note.day is not None:
         return [note.day] * len(cut.parts), []
@@ -74,6 +74,6 @@ def _date_note(
 
 
 def _day_of_file(note: FoundNote, today: date) -> date:
-    """The day of a file's own time; in UTC, so that it is one day in every zone."""
+    """The day of a file's own time; in UTC, so that it is the same in every zone."""
     modified = to_modified(note.mtime_ns)
     return today if modified is None else modified.at.date()

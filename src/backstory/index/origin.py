@@ -1,8 +1,8 @@
 """Tell whether an index was made from the history beside it.
 
-A history that is restored from a backup, copied, or loses its newest writes in a power
-cut uses its numbers again for other messages. Its changes have random tags, so an index
-that remembers the tag of the last change it took in notices that.
+A history that is restored from a backup, copied, or loses its last writes in a power
+cut uses the same numbers again for different messages. But its changes have random
+tags, so an index that remembers the tag of the last change it took in notices that.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from backstory.store.base.index import SearchIndex
 from backstory.values.identity import meaning_hash
 from backstory.values.units import SessionRef
 
-# Change this whenever the same input would give other units or chunks.
+# Change this whenever the same input would give different units or chunks.
 CHUNKER = "7"
 # The states that the index keeps: which history, and the number and tag of a change.
 HISTORY = "history"
 LAST_CHANGE = "last_change"
-# An index without a tag is compared with this many messages. A history that was
-# restored differs in its newest ones.
+# An index without a tag is compared by this many messages. A restored history differs
+# in its newest ones.
 _COMPARED = 1_000
 
 
@@ -27,7 +27,7 @@ class IndexOrigin(Enum):
     """What an index was made from."""
 
     SAME = auto()
-    # Another history, or other messages under the same numbers.
+    # Another history, or different messages with the same numbers.
     OTHER = auto()
     # The history is empty, although the index has taken in messages.
     LOST = auto()
@@ -53,7 +53,7 @@ def find_origin(
 
 
 def name_change(change_id: int, tag: int | None) -> str:
-    """The number and the tag of a change, as an index keeps them."""
+    """The number and the tag of a change, in the form in which an index keeps them."""
     return f"{change_id} {tag}"
 
 

@@ -1,7 +1,7 @@
-"""Compare messages from damaged pages with what the index took in of them.
+"""Compare messages from damaged pages with the index's record of them.
 
 The index has a message's words, speaker, time and place, in files with checksums of
-their own. What else a message has, such as the name of a tool, it does not know.
+their own. It does not have the rest of a message, such as the name of a tool.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _MAX_OFFSET_MIN = 14 * 60
 
 
 def prove_by_files(files: IndexFiles, messages: Sequence[Message]) -> Sequence[Proof]:
-    """The same with the index of a home, if there is a sound one."""
+    """The same with the index of a home, if there is an intact one."""
     if not files.place.has_index():
         return prove_nothing(messages)
     try:
@@ -71,7 +71,7 @@ def _is_zone(sent: Moment | None) -> bool:
 
 
 def _has_kind(message: Message, kind: UnitKind) -> bool:
-    # The kind of a message in notes is that of its session.
+    # The kind of a message in notes is the kind of its session.
     if kind is UnitKind.TASK:
         return message.role is Role.USER
     own = SPOKEN_ROLES.get(message.role, UnitKind.OTHER)

@@ -36,7 +36,7 @@ def take_session(
 ) -> None:
     """Take in what changed in a session; what is gone from it is deleted.
 
-    ``is_new``: the index has nothing of it.
+    ``is_new``: the index has nothing of this session yet.
     """
     if session is None or not session.message_count:
         writer.delete_container(SessionRef(session_id))
@@ -68,8 +68,8 @@ def _take_messages(
     """Take in the messages from one position to another, and their neighbours."""
     chunks = [] if is_new else writer.list_chunks(session.session_id)
     start = _find_start(chunks, first)
-    # The neighbours' units contain words of these messages and are cut again; for
-    # that, their own neighbours are needed too.
+    # The units of neighbours contain words of these messages and are cut again; this
+    # requires the neighbours' own neighbours.
     read_to = last + 2 * REACH
     messages = list(
         history.iter_messages(
@@ -90,7 +90,7 @@ def _take_messages(
         more = history.iter_messages(session.session_id, first=read_to + 1, last=end)
         spoken = chain(spoken, more)
     old_starts = {begins for begins, _ in chunks if begins > last}
-    # Once a new chunk begins where an old one did, the rest is unchanged.
+    # As soon as a new chunk begins where an old one did, the rest is unchanged.
     fresh = list(
         takewhile(
             lambda chunk: chunk.first_position not in old_starts,
@@ -116,7 +116,7 @@ def _replace_units(
     last: int,
 ) -> None:
     units = list(cut_units(session, messages, first, last))
-    # Messages that are empty now, or turned out to be calls of our own tools.
+    # Messages that are now empty, or turned out to be calls of our own tools.
     gone = set(writer.list_message_units(session.session_id, first, last))
     gone.difference_update(unit.unit_id for unit in units)
     if gone:
@@ -142,7 +142,7 @@ def _merge_ranges(changes: Iterable[Change]) -> list[tuple[int, int]]:
 def _find_start(chunks: Sequence[tuple[int, int]], position: int) -> int:
     """The start of the chunk that a position belongs to, or may belong to.
 
-    A message that began a chunk may fit into the one before it if it is shorter now.
+    A message that began a chunk may now be shorter, and fit into the chunk before it.
     """
     index = bisect.bisect_left(chunks, position, key=lambda chunk: chunk[0])
     return chunks[index - 1][0] if index else 0
@@ -172,7 +172,7 @@ def date_notes(
 
 
 def write_note(writer: IndexWriter, dated: DatedNote, now: datetime) -> None:
-    """Put a note in place of what the index has of it."""
+    """Replace a note in the index."""
     note = dated.cut.note
     file = IndexedFile(
         file_id=0,

@@ -1,10 +1,9 @@
 """Give every unit that has a meaning its vector, newest first.
 
-Then the passages of long messages get theirs.
-
-Text is searchable before and while this runs. Vectors are taken from the cache if it
-has them; a unit that the embedder fails on stays in line for the next time. Several
-processes may do this at once: they take turns.
+After that, the passages of long messages get theirs. Text can be searched before and
+while this runs. Vectors are taken from the cache if it has them; a unit on which the
+embedder fails stays in line for the next time. Several processes may do this at once:
+they take turns.
 """
 
 import math
@@ -37,9 +36,9 @@ from backstory.values.units import is_message
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# Enough to group texts of similar length, few enough to be committed often.
+# Enough to group texts of similar length, few enough for frequent commits.
 _ROUND = 512
-# How many long messages: each has several passages.
+# The same for long messages: each has several passages.
 _PASSAGES_ROUND = 64
 # A text that every embedder accepts.
 _PROBE = "hello"
@@ -65,8 +64,8 @@ class VectorBuilder(Struct):
         """Embed what is in line; returns whether nothing was left out.
 
         With ``is_cached_only``, the embedder is not used. No round begins after
-        ``until``. Raises ``ProviderError`` if the embedder fails; the vectors it made
-        before are kept.
+        ``until``. Raises ``ProviderError`` if the embedder fails; vectors made before
+        that are kept.
         """
         left_out: set[int] = set()
         while time.monotonic() < until:
@@ -107,7 +106,8 @@ class VectorBuilder(Struct):
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.
 
-        First this one has to show that it works: until then, the old ones still serve.
+        Before that, the new model has to prove that it works; until then, the old
+        vectors are used.
         """
         if not self.index.has_vectors_of(self.embedder.fingerprint):
             if self.index.has_vectors():
@@ -152,7 +152,7 @@ class VectorBuilder(Struct):
         return wanted.keys() - {each.unit_id for each in made}
 
     def _mask_cut(self, meanings: dict[int, str]) -> dict[int, str]:
-        """The same, without secrets in what is only the beginning of a message."""
+        """The same, with secrets masked in texts that are cut from longer messages."""
         cut = [
             unit_id
             for unit_id, text in meanings.items()
@@ -189,12 +189,12 @@ class VectorBuilder(Struct):
         with self.index.writing() as writer:
             done = writer.set_passages(fingerprint, made)
         if done < len(made):
-            # As above.
+            # Here, too, some units were deleted in the meantime.
             self.index.delete_unused_vectors([each.passages_hash for each in made])
         return wanted.keys() - {each.unit_id for each in made}
 
     def _embed_all(self, passages: dict[bytes, list[str]]) -> dict[bytes, "Vector"]:
-        """The vectors of the passages of each text, where all of them could be made."""
+        """The vectors of each text's passages, if all of its passages have one."""
         # numpy takes longer to load than most commands take as a whole.
         import numpy as np
 
@@ -216,8 +216,8 @@ class VectorBuilder(Struct):
         try:
             vectors = self.embedder.embed_texts(list(missing.values()))
         except ProviderRefused:
-            # If the probe is refused as well, the reason is not one of the texts, but
-            # for example a wrong key.
+            # If the probe is refused as well, the reason is not one of the texts, but,
+            # for example, a wrong key.
             self.embedder.embed_query(_PROBE)
             if len(missing) == 1:
                 return {}
@@ -231,7 +231,7 @@ class VectorBuilder(Struct):
     def _read(
         self, numbers: dict[bytes, int], fresh: dict[bytes, "Vector"]
     ) -> dict[bytes, "Vector"]:
-        """The vectors with these numbers, just made or from the cache."""
+        """The vectors with these numbers, from those just made or the cache."""
         cached = {key: number for key, number in numbers.items() if key not in fresh}
         stored = self.index.embeddings.read(cached.values())
         return fresh | {
@@ -241,7 +241,7 @@ class VectorBuilder(Struct):
         }
 
     def _meanings(self, unit_ids: Collection[int]) -> dict[int, str]:
-        """What the vectors of units are made from."""
+        """The texts that the vectors of units are made from."""
         messages = self.history.get_messages([i for i in unit_ids if is_message(i)])
         found = {unit_id: meaning_of(each) for unit_id, each in messages.items()}
         notes = self.index.get_notes([i for i in unit_ids if not is_message(i)])

@@ -1,4 +1,4 @@
-"""The notes of a home as a zip file, to be merged into the notes of another home.
+"""The notes of a home as a zip file, which can be merged into another home's notes.
 
 An archive may come from anybody. It is read and checked as a whole before any of it is
 used, and nothing is ever unpacked under a name that it gives.
@@ -76,7 +76,7 @@ def merge_archive(notebook: Notebook, archive: Archive) -> Merged:
 def write_archive(notebook: Notebook, path: Path) -> int:
     """Write all notes to a new zip file; returns the number of files in it.
 
-    Raises ``StoreUnwritable``, also if there is already a file of that name.
+    Raises ``StoreUnwritable``, also if a file with that name already exists.
     """
     made = io.BytesIO()
     count = 0
@@ -96,7 +96,7 @@ def write_archive(notebook: Notebook, path: Path) -> int:
 
 
 def _zip_time(mtime_ns: int) -> tuple[int, int, int, int, int, int]:
-    """The time in UTC, within the years that a zip file can express."""
+    """The time in UTC, limited to the years that a zip file can express."""
     at = time.gmtime(min(max(mtime_ns // 1_000_000_000, 315_532_800), 4_354_819_198))
     return (at.tm_year, at.tm_mon, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec)
 
@@ -107,8 +107,8 @@ def _zip_time(mtime_ns: int) -> tuple[int, int, int, int, int, int]:
 def read_archive(path: Path) -> Archive:
     """All notes in a zip file. Raises ``SourceUnreadable``.
 
-    Other files in it are skipped. A name that leads elsewhere, a link or a file that is
-    too large makes the whole archive unusable.
+    Other files in it are skipped. A name that leads out of it, a link or a file that is
+    too large makes the entire archive unusable.
     """
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as archive:
@@ -166,11 +166,14 @@ def _check_entry(info: zipfile.ZipInfo, shown: str, path: Path) -> None:
 def _read_entry(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str, path: Path
 ) -> bytes:
-    # The size that it declares may be wrong.
+    # The declared size may be wrong.
     with archive.open(info) as stream:
         raw = stream.read(MAX_NOTE_BYTES + 1)
     if len(raw) > MAX_NOTE_BYTES:
-        _refuse(path, f"'{shown}' has more than the {MAX_NOTE_BYTES:,} bytes of a note")
+        _refuse(
+            path,
+            f"'{shown}' has more than {MAX_NOTE_BYTES:,} bytes, the limit of a note",
+        )
     return raw
 
 

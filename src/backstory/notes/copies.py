@@ -1,6 +1,6 @@
-"""Copies of MEMORY.md: backups of ours, an editor's, and texts that were set aside.
+"""Copies of MEMORY.md: our backups, an editor's, and texts that were set aside.
 
-They are never searched. What is forgotten goes from them too.
+They are never searched. What is forgotten is removed from them, too.
 """
 
 from collections.abc import Iterable
@@ -17,16 +17,16 @@ MAX_BACKUPS = 20
 
 
 class FoundFact(FrozenStruct):
-    """A fact as MEMORY.md or a copy has it, and the copies that have it too."""
+    """A fact in the words of MEMORY.md or a copy, and the copies that also have it."""
 
     text: str
     copies: tuple[Path, ...]
 
 
 class MemoryCopies:
-    """The copies of one MEMORY.md; whoever writes has the lock of the notes.
+    """The copies of one MEMORY.md; writers must hold the lock of the notes.
 
-    Backups are where the notes are; what an editor leaves is on this machine.
+    Backups are kept where the notes are; an editor's leftovers are on this machine.
     """
 
     def __init__(self, place: NotesPlace, local: FileNotes) -> None:
@@ -71,7 +71,7 @@ class MemoryCopies:
         )
 
     def remove_fact(self, fact: FoundFact) -> None:
-        """Remove a fact from all copies; one from which it cannot be is deleted."""
+        """Remove a fact from all copies; a copy from which that fails is deleted."""
         for place, name in self._list():
             if place.path(name) not in fact.copies:
                 continue
@@ -101,7 +101,7 @@ def _find_whole(memory: str, fact: str, copies: Iterable[str]) -> str:
 
 
 def _without_fact(text: str, fact: str) -> str | None:
-    """A text without a fact; None if the fact cannot be told from the rest."""
+    """A text without a fact; None if the fact cannot be separated from the rest."""
     text, _ = facts.remove_repeats(text)
     with suppress(FactNotFound, FactAmbiguous):
         text = facts.remove_fact(text, fact)
@@ -110,7 +110,7 @@ def _without_fact(text: str, fact: str) -> str | None:
 
 
 def _age_of_backup(name: str) -> tuple[str, int]:
-    """Its time, then its number among those of the same second."""
+    """The time of a backup, then its number among those of the same second."""
     stem = PurePosixPath(name).stem.split("-")
     number = stem[3] if len(stem) > 3 else "1"
     return "-".join(stem[:3]), int(number) if number.isdigit() else 0

@@ -1,7 +1,7 @@
 """A daily log as text: a title, then blocks separated by rules, added at the end.
 
 What is already there is never changed, not even by a byte. Each block that Backstory
-adds begins with an HTML comment that identifies it, its marker. So the same block is
+adds begins with its marker, an HTML comment that identifies it. So the same block is
 never added twice, however often that is tried.
 """
 
@@ -155,7 +155,7 @@ def remove_blocks(text: str, is_meant: Callable[[str], bool]) -> str:
 
 
 def _drop_rule(kept: list[str]) -> None:
-    """Take the rule before a block back, and the blank lines around it."""
+    """Remove the rule before a block again, and the blank lines around it."""
     end = len(kept)
     while end and is_blank(kept[end - 1]):
         end -= 1
@@ -201,7 +201,7 @@ def _append(text: str, day: date, marker: str, block: Sequence[str]) -> str:
 
 def _escape_marker(marker: str) -> str:
     quoted = quote(marker.strip(), safe=_SAFE, errors="surrogatepass")
-    # In old programs two dashes end a comment.
+    # For old programs, two dashes end a comment.
     return quoted.replace("--", "-%2D")
 
 

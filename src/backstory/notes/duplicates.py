@@ -1,8 +1,8 @@
 """Tell whether a fact is already known in other words.
 
-A fact that is kept twice is one line too many; a new fact that is mistaken for a known
-one is lost. When in doubt, treat two facts as different: always if only one of them has
-a certain number, symbol (C, C++), name or qualifier (not, only, never).
+Keeping a fact twice costs one line; mistaking a new fact for a known one loses it. When
+in doubt, treat two facts as different: always if only one of them has a certain number,
+symbol (C, C++), name or qualifier (not, only, never).
 """
 
 import re
@@ -21,7 +21,7 @@ _FILLERS = """
     le la les l un une des de du est et
     el los las una es y
 """
-# Words that make it a different fact.
+# Words that turn a fact into a different one.
 _QUALIFIERS = """
     no not never none nor nobody nothing nowhere neither without cannot cant t n
     hardly scarcely barely rarely seldom sometimes occasionally often always usually
@@ -36,16 +36,16 @@ _QUALIFIERS = """
 """
 _QUALIFIER_WORDS = frozenset(_QUALIFIERS.split())
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ＇`´", "'"))
-# A sign counts where no word ends before it. For speed, the pattern begins with one set
-# of characters and looks back from there.
+# A sign counts only if no word ends right before it. For speed, the pattern begins with
+# a set of characters, and only then looks behind.
 _NUMBER = re.compile(r"[-\d](?:(?<=\d)|(?<![\w-]-)\d)[\d.,:/]*(?<![.,:/])")
-# Markdown's own: they only change how a text looks.
+# Markdown's own symbols: these only change how a text looks.
 _FORMATTING = frozenset("`^~|*_\\")
 _SOME_SYMBOLS = frozenset("%#&@")
 
 
 class NormalizedFact(FrozenStruct):
-    """A fact as it is compared with others."""
+    """A fact in the form in which it is compared with others."""
 
     words: tuple[str, ...]
     numbers: tuple[str, ...]
@@ -63,13 +63,13 @@ class NormalizedFact(FrozenStruct):
 
     @property
     def telling(self) -> tuple[str, ...]:
-        """The stems in their order, without those that can be left out."""
+        """The stems in order, without those that can be left out."""
         stems = (_stem(word) for word in self.words)
         return tuple(stem for stem in stems if stem not in _FILLER_STEMS)
 
 
 def normalize_fact(fact: str) -> NormalizedFact:
-    """What is compared of a fact: not its case, spaces, punctuation or emphasis."""
+    """What is compared of a fact: no case, no spaces, no punctuation, no emphasis."""
     plain = unicodedata.normalize("NFC", fact.translate(_APOSTROPHES))
     words = "".join(map(_letter_or_space, plain)).split()
     # A fact without any letters consists of its symbols.
@@ -109,7 +109,7 @@ def adds_nothing(new: NormalizedFact, known: NormalizedFact) -> bool:
 def find_duplicate_index(
     new: NormalizedFact, known: Iterable[NormalizedFact]
 ) -> int | None:
-    """Where the same fact is, or else the first one to which the new adds nothing."""
+    """Where the same fact is, or else the first one that already says it all."""
     similar: int | None = None
     for index, each in enumerate(known):
         if is_same_fact(new, each):
@@ -120,7 +120,7 @@ def find_duplicate_index(
 
 
 def _have_names_in_order(one: NormalizedFact, other: NormalizedFact) -> bool:
-    """Whether the names that both have come in the same order: who told whom."""
+    """Whether the names that are in both come in the same order: who told whom."""
     shared = set(one.names) & set(other.names)
     return [name for name in one.names if name in shared] == [
         name for name in other.names if name in shared
@@ -132,8 +132,8 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """The word without a final s, in which ``like`` and ``likes`` differ."""
-    # In a script without spaces, a word may be a whole sentence.
+    """The word without a final s, so that ``like`` and ``likes`` are the same."""
+    # In a script without spaces, a word may be an entire sentence.
     return word if is_spaceless(word[0]) else word.removesuffix("s") or word
 
 

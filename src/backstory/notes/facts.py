@@ -1,8 +1,8 @@
 """MEMORY.md as text: topics with lists of facts.
 
-A change touches only the lines of one fact. Everything else a person wrote stays the
-same, byte for byte, and keeps its meaning as Markdown. A fact cannot pass for
-structure: its lines are indented in one list item, and their markup is escaped.
+A change only affects the lines of one fact. Everything else that a person wrote stays
+the same, byte for byte, and keeps its meaning as Markdown. A fact cannot pass for
+structure: its lines are indented in a single list item, and their markup is escaped.
 """
 
 import re
@@ -51,11 +51,11 @@ DEFAULT_TOPIC = "Notes"
 MAX_FACT_CHARS = 5_000
 
 _MAX_TOPIC_CHARS = 100
-# Repeats are removed many at a time; what is left after so many passes stays.
+# Repeats are removed many at a time; those left after this many passes stay.
 _MAX_PASSES = 50
-# What may be around the words of a heading; C, C# and C++ are three topics.
+# What may surround the words of a heading; C, C# and C++ are three topics.
 _NOT_WORDS = re.compile(r"[^\w+#]+")
-# No space comes before these.
+# No space precedes these.
 _CLOSING = " \t.,;:!?)"
 
 # The first line, and the one after the last.
@@ -103,7 +103,7 @@ def list_facts(text: str) -> list[Fact]:
 
 
 def split_facts(text: str) -> list[Fact]:
-    """The facts of a text that consists of lists; any other text is one fact."""
+    """The facts of a text that consists of lists; any other text is a single fact."""
     outline = _outline_of(text)
     kinds = {block.kind for block in outline.blocks}
     is_lists = kinds == {BlockKind.ITEM} and not outline.rules
@@ -122,7 +122,7 @@ def first_lines(text: str, count: int = MAX_GIVEN_LINES) -> str:
 
 
 def iter_statements_of(text: str) -> Iterator[str]:
-    """Everything that the text says, in lists and outside of them."""
+    """Everything that the text says, inside and outside of lists."""
     return iter_statements(_outline_of(text))
 
 
@@ -135,7 +135,7 @@ def find_duplicate(text: str, fact: str) -> str | None:
 
 
 def get_fact(text: str, fact: str) -> str:
-    """The whole text that ``remove_fact`` would remove. Raises what that raises."""
+    """The whole text that ``remove_fact`` would remove; raises the same errors."""
     outline = _outline_of(text)
     found = get_match(outline, fact)
     item = found if isinstance(found, Item) else outline.item_at(found.first_line)
@@ -143,7 +143,7 @@ def get_fact(text: str, fact: str) -> str:
 
 
 def topic_at(outline: Outline, line: int) -> str:
-    """The path of headings above a line, without the file's title unless it is all."""
+    """The path of headings above a line, without the file's title if it has others."""
     path = outline.path_at(line)
     below_title = [heading for heading in path if heading.level > 1]
     return " > ".join(heading.name for heading in below_title or path)
@@ -157,7 +157,7 @@ def _outline_of(text: str) -> Outline:
 
 
 def add_fact(text: str, topic: str, fact: str) -> str:
-    """Add the fact at the end of the list below its topic, which is made if needed.
+    """Add the fact at the end of the list below its topic, which is created if needed.
 
     A topic is a heading of the second level, or of the first; its name is compared
     without case and punctuation. An empty text gets a title.
@@ -188,7 +188,7 @@ def _heading_name(topic: str) -> str:
 
 
 def find_headings(outline: Outline, name: str) -> list[Heading]:
-    """The topics of that name, headings of the second level before the first."""
+    """The topics with that name, headings of the second level before the first."""
     key = folded_name(name)
     found = [
         heading
@@ -199,9 +199,9 @@ def find_headings(outline: Outline, name: str) -> list[Heading]:
 
 
 def folded_name(name: str) -> str:
-    """The name of a topic as it is compared: without case and punctuation.
+    """The name of a topic in the form in which it is compared: no case or punctuation.
 
-    A name of nothing but punctuation is compared as it is.
+    A name that consists only of punctuation is compared as it is.
     """
     folded = fold(name)
     return _NOT_WORDS.sub(" ", folded.replace("_", " ")).strip() or folded
@@ -210,8 +210,8 @@ def folded_name(name: str) -> str:
 def add_item(outline: Outline, heading: Heading, item: Sequence[str]) -> str | None:
     """The text with one more item at the end of the list right below a heading.
 
-    Where the item would absorb what follows, it gets more indentation or blank lines
-    around it. None if nothing helps.
+    If the item would absorb what follows, it gets more indentation or blank lines
+    around it. None if that does not help.
     """
     for at, put in _places_below(outline, heading, item):
         changed = splice(outline.lines, at, at, put)
@@ -234,7 +234,7 @@ def _places_below(
         item = _like_sibling(outline, sibling, item)
     elif closed:
         at = closed[-1].end
-        # Where the next heading follows without a blank line, so does the item.
+        # If the next heading follows without a blank line, so does the item.
         before = [""] if is_blank("".join(outline.lines[at : at + 1])) else []
     wide = _widened(item)
     yield at, [*before, *item]
@@ -248,7 +248,7 @@ def _places_below(
 
 
 def add_section(outline: Outline, head: Sequence[str], item: Sequence[str]) -> str:
-    """The text with a section at its end, or before a last block that is not closed."""
+    """The text with a new section at its end, or before an unclosed last block."""
     at = len(outline.lines)
     if outline.blocks and outline.blocks[-1].is_open:
         at = outline.blocks[-1].first
@@ -269,7 +269,7 @@ def _like_sibling(outline: Outline, item: Item, lines: Sequence[str]) -> list[st
 
 
 def _widened(item: Sequence[str]) -> list[str]:
-    """The lines of an item that absorbs no line indented by fewer than four spaces."""
+    """The lines of an item, absorbing only lines indented by four or more spaces."""
     content = item[0].lstrip(" \t")
     first = f"{content[0]}   {content[2:]}"
     return [first, *(f"  {line}" if line else "" for line in item[1:])]
@@ -278,7 +278,7 @@ def _widened(item: Sequence[str]) -> list[str]:
 def _leaves_the_rest(
     outline: Outline, changed: str, lines: _Lines, kinds: Sequence[BlockKind]
 ) -> bool:
-    """Whether the changed lines are blocks of these kinds, and all others as before."""
+    """Whether the changed lines are blocks of these kinds, and others unchanged."""
     first, end = lines
     after = read_outline(changed)
     new_end = end + len(after.lines) - len(outline.lines)
@@ -310,8 +310,8 @@ def replace_fact(text: str, old: str, new: str) -> str:
 def remove_fact(text: str, fact: str) -> str:
     """Remove the item that says this or contains it, with all its lines.
 
-    Of a paragraph only these words are removed. A topic without facts stays. Raises
-    ``FactNotFound`` and ``FactAmbiguous``.
+    If it is part of a paragraph, only these words are removed. A topic without facts
+    stays. Raises ``FactNotFound`` and ``FactAmbiguous``.
     """
     bom, body = split_bom(text)
     outline = read_outline(body)
@@ -326,8 +326,8 @@ def remove_fact(text: str, fact: str) -> str:
 def remove_repeats(text: str) -> tuple[str, list[str]]:
     """Remove facts that repeat an earlier one word for word.
 
-    Returns the text, and the facts that were removed. A repeat stays if without it what
-    is around it would change its meaning, and so do those after it.
+    Returns the text, and the facts that were removed. A repeat stays if removing it
+    would change the meaning of what surrounds it, and so do the repeats after it.
     """
     removed: list[str] = []
     bom, body = split_bom(text)
@@ -355,7 +355,7 @@ def _find_repeats(outline: Outline) -> list[Item]:
 
 
 def _remove_items(outline: Outline, items: Sequence[Item]) -> tuple[int, str]:
-    """The text without the first of some items: how many could be removed at once."""
+    """Remove as many of the first items as possible; returns how many, and the text."""
     text = "".join(outline.lines)
     count = len(items)
     while count > 1:
@@ -374,7 +374,7 @@ def _remove_items(outline: Outline, items: Sequence[Item]) -> tuple[int, str]:
 
 
 def _lines_of(outline: Outline, items: Sequence[Item]) -> set[int]:
-    """The lines of items, with one of the two blank lines that would be left."""
+    """The lines of items, plus one of two blank lines if both would remain."""
     gone = {number for item in items for number in range(item.first, item.end)}
     before = -1
     for item in items:
@@ -387,7 +387,7 @@ def _lines_of(outline: Outline, items: Sequence[Item]) -> set[int]:
 
 
 def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) -> str:
-    """The text with an item reworded; what is listed below it stays unless named."""
+    """The text with an item reworded; sub-items stay unless they are named."""
     end = item.head_end if has_exact_text(outline, item, old) else item.end
     first, *rest = lines
     indent = " " * item.column
@@ -442,7 +442,7 @@ def _replace_in_text(outline: Outline, span: Span, lines: Sequence[str]) -> str:
 def _indent_lines(
     old_line: str, start: int, lines: Sequence[str], indent: str
 ) -> list[str]:
-    """The lines with their indentation, escaped unless the old line was markup too."""
+    """The lines, indented; they are escaped unless the old line was markup, too."""
     first, *rest = lines or [""]
     old = old_line[start:].strip()
     first = _escape_markup(first) if _escape_markup(old) == old else first
@@ -453,7 +453,7 @@ def _indent_lines(
 
 
 def _join(outline: Outline, span: Span, start: int, lines: Sequence[str]) -> list[str]:
-    """The lines of a span with other words in its place; none if nothing is left."""
+    """The lines of a span with other words in its place; none if nothing remains."""
     before = outline.lines[span.first_line][start : span.start]
     after = outline.lines[span.last_line][span.end :].rstrip("\r\n")
     full = [escape_comment(line.strip()) for line in lines if line]
@@ -484,10 +484,10 @@ def _change(
     *,
     within: _Lines | None = None,
 ) -> str:
-    """The text with the first of the choices that leaves everything else as it is.
+    """The text with the first of the choices that leaves everything else unchanged.
 
-    ``kinds`` are the blocks that must begin in these lines, or in the lines they are
-    ``within``.
+    ``kinds`` are the blocks that must begin in these lines, or in the lines that they
+    are ``within``.
     """
     for put in choices:
         changed = splice(outline.lines, *lines, put)

@@ -32,14 +32,14 @@ from backstory.values.units import UnitKind
 
 
 class NoteKind(StrEnum):
-    """What a Markdown file is to a memory."""
+    """What kind of memory a Markdown file is."""
 
     MEMORY = "memory"
     DAILY_LOG = "daily_log"
     GUIDANCE = "guidance"
 
 
-# What the parts of a note are in the index.
+# The units in the index that each kind of note consists of.
 UNIT_KINDS = {
     NoteKind.MEMORY: UnitKind.MEMORY,
     NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
@@ -50,9 +50,9 @@ UNIT_KINDS = {
 class FoundNote(FrozenStruct):
     """A Markdown file, as it was when it was found.
 
-    ``project`` is the folder a guidance file belongs to, spelled as it was asked for;
-    ``day`` is the day a daily log is named after. ``read_bytes`` reads the beginning
-    of a note that is not a file; it raises OSError if the note is gone.
+    ``project`` is the folder that a guidance file belongs to, spelled as the caller
+    did; ``day`` is the day that a daily log is named after. ``read_bytes`` reads the
+    beginning of a note that is not a file; it raises OSError if the note is gone.
     """
 
     kind: NoteKind
@@ -66,7 +66,7 @@ class FoundNote(FrozenStruct):
 
     @property
     def problem(self) -> Problem | None:
-        """Why not all of it is read, if it is too large."""
+        """Why only part of it is read, if it is too large."""
         if self.size_bytes <= MAX_NOTE_LINES:
             return None
         if _count_lines(self) > MAX_NOTE_LINES:
@@ -82,10 +82,10 @@ class FoundNote(FrozenStruct):
         )
 
 
-# Every search asks, and few notes are that large.
+# Every search needs this, but few notes are that large.
 @lru_cache(maxsize=256)
 def _count_lines(note: FoundNote) -> int:
-    """How many lines a note has within the most bytes that are read of it."""
+    """How many lines a note has in the part of it that is read."""
     try:
         return _read_bytes(note)[:MAX_NOTE_BYTES].count(b"\n")
     except OSError:
@@ -98,7 +98,7 @@ _DAILY_NAME = lazy_pattern(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
 
 
 def find_memory_notes(home: Path) -> Iterator[FoundNote | Problem]:
-    """The long-term memory, then the daily logs by day, as far as they exist.
+    """The long-term memory, then the daily logs by day, if they exist.
 
     A link that leads out of the memory folder is a problem, not a note.
     """
@@ -175,7 +175,7 @@ def _real(path: str | Path) -> Path:
 _GUIDANCE = {"agent.md", "agents.md", "claude.md", "dear_llm.md", "gemini.md"}
 _GUIDANCE_AT_ROOT = _GUIDANCE | {"readme.md"}
 _GUIDANCE_IN_DOT_FOLDERS = (".claude/CLAUDE.md", ".github/copilot-instructions.md")
-# Other people's code, with other people's guidance.
+# Other people's code, with their own guidance.
 _FOREIGN = {
     "__pycache__",
     "dist-packages",
@@ -195,14 +195,15 @@ def find_guidance(
 
     Projects come from transcripts, so a project that is not a folder is skipped. In the
     user's home and the folders above it, only the folder itself is searched; elsewhere
-    the search ends four levels down or after 2,000 folders. A file in several projects
-    is found once, in the innermost. Paths are real ones: links are followed only to
-    files inside the project.
+    the search ends four levels down or after 2,000 folders. A file that is in several
+    projects is found once, in the innermost. Paths are resolved: links are only
+    followed to files inside the project.
     """
     roots = _project_roots(projects, exclude)
     homes = {_real(user_home), *_real(user_home).parents}
     found: dict[str, FoundNote | Problem] = {}
-    # The innermost first, so that no outer project gets its files through a link.
+    # Innermost first, so that no outer project gets an inner one's files through a
+    # link.
     for root in sorted(roots, key=lambda root: (-len(root.parts), root)):
         is_wide = root in homes or root == root.parent
         left_out = _LeftOut(root, roots.keys() - {root}, exclude)
@@ -229,7 +230,7 @@ class _LeftOut(FrozenStruct):
         return folder in self.other_roots or self.exclude(folder)
 
     def covers(self, file: Path) -> bool:
-        """Whether a file, which a link may have led to, is not the project's own."""
+        """Whether a file, possibly found through a link, is not the project's own."""
         if not is_inside(file, self.root):
             return True
         above = file.relative_to(self.root).parents
@@ -258,7 +259,7 @@ def _project_roots(
 def _walk(
     root: Path, left_out: _LeftOut, *, max_depth: int
 ) -> Iterator[Path | Problem]:
-    """The files that are named like guidance, breadth first."""
+    """The files with names of guidance files, breadth first."""
     folders = deque([(root, 0)])
     for _ in range(_MAX_FOLDERS):
         if not folders:
@@ -303,7 +304,7 @@ def _describe_guidance(
     if has_text_name(path):
         yield from _describe_note(path, NoteKind.GUIDANCE, inside=root, project=project)
     elif path.is_file():
-        # Neither a database nor JSON can hold such a name.
+        # Neither a database nor JSON can store such a name.
         yield Problem("its name is not valid UTF-8", path=shown_name(path))
 
 
@@ -311,7 +312,7 @@ def _describe_guidance(
 
 
 def iter_problems(found: Iterable[FoundNote | Problem]) -> Iterator[Problem]:
-    """What is wrong with notes: those that cannot be read, or not as a whole."""
+    """The notes that cannot be read, or only in part, and why."""
     for note in found:
         if isinstance(note, Problem):
             yield note
@@ -332,7 +333,7 @@ def _unreadable_file(path: Path, exc: OSError) -> Problem:
 def read_note(note: FoundNote) -> str:
     """The text of a note, with plain line ends; bytes that are not UTF-8 are replaced.
 
-    Of a file that is too large, only whole lines at its beginning are read. Raises
+    If a file is too large, only whole lines at its beginning are read. Raises
     ``SourceUnreadable``, with the reason alone.
     """
     try:

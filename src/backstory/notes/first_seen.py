@@ -1,8 +1,8 @@
-"""Tell on which day a note was first seen, however its file changes.
+"""Determine the day on which a note was first seen, however its file changes.
 
-A file's own time says little about a note in it: copying the file or editing another
-note changes it. So the day is remembered by what the note says. A fact that was moved,
-or reworded so that it says the same, keeps its day.
+A file's own time says little about a note in it, as it changes when the file is copied
+or another note is edited. So the day is remembered by the note's words. A fact that was
+moved, or reworded without changing its meaning, keeps its day.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from backstory.values.identity import content_id
 from backstory.values.notes import SeenNote
 from backstory.values.structs import replace
 
-# With more to compare, the file was rewritten rather than edited.
+# If there is more to compare, the file was rewritten rather than edited.
 _MAX_COMPARISONS = 100_000
-# West of where a note was seen, its day may be tomorrow. Later than that, it was seen
-# while the clock was wrong.
+# Further west than where a note was seen, its day may still be tomorrow. If it is later
+# than that, the clock was wrong when the note was seen.
 _AHEAD = timedelta(days=1)
 
 
@@ -50,9 +50,9 @@ def list_gone(keys: Iterable[str], seen: Mapping[str, SeenNote]) -> list[SeenNot
 def changes_to_facts(
     facts: Iterable[SeenNote], seen: Mapping[str, SeenNote]
 ) -> list[SeenNote]:
-    """What to write so that these are the facts that MEMORY.md has.
+    """The changes to record so that exactly these are the facts of MEMORY.md.
 
-    The words of facts that it has no more are not kept.
+    The words of facts that it no longer has are not kept.
     """
     by_key = {fact.key: fact for fact in reversed(list(facts))}
     changed = [fact for key, fact in by_key.items() if seen.get(key) != fact]
@@ -62,9 +62,9 @@ def changes_to_facts(
 def date_file(
     path: str, hash: str, seen: Mapping[str, SeenNote], *, changed_on: date, today: date
 ) -> SeenNote:
-    """A whole file, with the day on which its text came to have this hash.
+    """A whole file, with the day on which its text first had this hash.
 
-    ``changed_on`` is the day of the file's own time, which counts only when its text is
+    ``changed_on`` is the day of the file's own time, which only counts if its text is
     seen for the first time.
     """
     key = content_id("file", path, hash)

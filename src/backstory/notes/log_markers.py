@@ -1,6 +1,6 @@
-"""Markers of the blocks that summaries add to daily logs: whose session a block is of.
+"""Markers of the blocks that summaries add to daily logs: they identify the session.
 
-A hook reads them as well, so nothing that is slow to import is imported here.
+A hook reads them, too, so nothing that is slow to import is imported here.
 """
 
 from backstory.values.identity import content_id
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Named(Protocol):
-        """A session, by what its host calls it."""
+        """A session, identified by its host and the host's id for it."""
 
         @property
         def host(self) -> str: ...
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def make_marker(session: "Named") -> str:
-    """A new marker for a block of a daily log, which says whose block it is."""
-    # Only writers need it.
+    """A new marker for a block of a daily log, which identifies the block's session."""
+    # Only needed to write blocks.
     from secrets import token_hex
 
     return f"{marker_start(session)}{token_hex(8)}"
@@ -35,5 +35,5 @@ def is_marker_of(marker: str, session: "Named") -> bool:
 
 def marker_start(session: "Named") -> str:
     """What the markers of all blocks about a session begin with."""
-    # A hash, as ids may have any characters.
+    # A hash, as ids may contain any characters.
     return f"{content_id('log of', session.host, session.native_id)[:16]}."

@@ -1,4 +1,4 @@
-"""Facts with secrets, as they are known to a model that is shown only masks."""
+"""Facts with secrets, from the viewpoint of a model that is only shown masks."""
 
 from backstory.errors import BadQuery, FactAmbiguous
 from backstory.notes.facts import find_duplicate, iter_statements_of
@@ -19,7 +19,8 @@ def find_known(text: str, fact: str) -> str | None:
 def find_behind_masks(text: str, quote: str) -> str:
     """The words of the memory that a quote with masks stands for.
 
-    A quote without masks, or of nothing in the memory, is returned as it is. Raises
+    A quote without masks, or one that is not in the memory, is returned as it is.
+    Raises
     ``FactAmbiguous`` if several places differ only in their secrets.
     """
     if MASKED not in quote:
@@ -36,9 +37,9 @@ def find_behind_masks(text: str, quote: str) -> str:
 
 
 def reword(fact: str, words: str) -> str:
-    """New words for a fact or a part of it: its own secrets stay, others are masked.
+    """New words for a fact or part of it: its own secrets stay, others are masked.
 
-    Raises ``BadQuery`` for words that would put a mask in place of a secret.
+    Raises ``BadQuery`` if the words would put a mask in place of a secret.
     """
     if MASKED not in mask_secrets(words) or find_secrets(fact) == []:
         return mask_secrets(words)

@@ -1,7 +1,7 @@
-"""Find the one place in MEMORY.md that a quoted fact means.
+"""Find the one place in MEMORY.md that a quoted fact refers to.
 
-Whoever changes a fact names it by quoting it. If several places match, none is chosen:
-changing the wrong fact is worse than asking again.
+A fact that is to be changed is named by quoting it. If several places match, none is
+chosen: changing the wrong fact is worse than asking again.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ from backstory.values.structs import FrozenStruct
 
 _MAX_SHOWN_CHARS = 200
 _MAX_NAMED = 3
-# Beyond this many places it does not matter how many there are.
+# If there are more places than this, their exact number does not matter.
 _MAX_PLACES = 1_000
 _CHANGEABLE = (BlockKind.ITEM, BlockKind.TEXT)
 
@@ -27,7 +27,7 @@ _CHANGEABLE = (BlockKind.ITEM, BlockKind.TEXT)
 
 
 def iter_statements(outline: Outline) -> Iterator[str]:
-    """Everything that may be a fact: items, nested ones too, and paragraphs."""
+    """Everything that may be a fact: items, including nested ones, and paragraphs."""
     for item in outline.items:
         yield item_text(outline, item, head_only=True)
         if item.depth == 0 and item.head_end < item.end:
@@ -57,7 +57,7 @@ def has_exact_text(outline: Outline, item: Item, wanted: str) -> bool:
 
 
 def _forms_of(wanted: str) -> set[str]:
-    """The words as they were given, and as MEMORY.md would have them."""
+    """The words as given, and in the form that they would have in MEMORY.md."""
     wanted = without_bullet(wanted)
     return {_squeeze(wanted), _squeeze(" ".join(to_fact_lines(wanted)))}
 
@@ -169,7 +169,7 @@ def _quote(outline: Outline, place: Item | Span) -> str:
 
 
 def _list_near(outline: Outline, wanted: str) -> list[str]:
-    """The facts that share the most words with what was looked for."""
+    """The facts that share the most words with the given ones."""
     words = word_set(wanted)
     shared = [(len(words & word_set(said)), said) for said in iter_statements(outline)]
     best = sorted((each for each in shared if each[0]), key=lambda each: -each[0])

@@ -1,6 +1,6 @@
-"""Merge two long-term memories: all of ours, and what only theirs has.
+"""Merge two long-term memories: all of ours, plus what only theirs has.
 
-Nothing of ours is changed. What is missing is added as it was written, below the same
+Nothing of ours is changed. What is missing is added as written, below the same
 headings. What both say in different words is kept twice: that is for a person to judge.
 """
 
@@ -29,8 +29,8 @@ _MAX_INDENT = 3
 def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
     """Our text with the blocks that only theirs has, and the number of these blocks.
 
-    A block is a list item with everything in it, a paragraph or a fence. It is known
-    when ours says the same anywhere.
+    A block is a list item with everything in it, a paragraph or a fence. It is known if
+    ours says the same anywhere.
     """
     their_outline = read_outline(split_bom(theirs)[1])
     bom, text = split_bom(ours)
@@ -59,7 +59,7 @@ class _Section(FrozenStruct):
 
 
 class _Known:
-    """The blocks that are there; facts are compared as ``is_same_fact`` does."""
+    """The blocks that exist already; facts are compared with ``is_same_fact``."""
 
     def __init__(self, outline: Outline) -> None:
         self._facts: dict[tuple[str, ...], list[NormalizedFact]] = {}
@@ -107,7 +107,7 @@ def _spaces(line: str) -> int:
 def _title_skipper(
     outline: Outline,
 ) -> Callable[[tuple[Heading, ...]], tuple[Heading, ...]]:
-    """Gives the headings below the title: a single heading of the first level."""
+    """Returns the headings below the title: the only heading of the first level."""
     has_title = sum(heading.level == 1 for heading in outline.headings) == 1
 
     def below_title(path: tuple[Heading, ...]) -> tuple[Heading, ...]:
@@ -158,7 +158,7 @@ class _Places:
         )
 
     def end_of_subtree(self, key: tuple[str, ...]) -> int:
-        """Where a section ends, with those below it."""
+        """Where a section ends, including those below it."""
         if key not in self._subtree_ends:
             outline, first, end = self.outline, 0, len(self.outline.lines)
             if key in self._own:
@@ -170,14 +170,14 @@ class _Places:
 
 
 class _Addition(FrozenStruct):
-    """Lines to insert, and the kinds of the blocks that they must become."""
+    """Lines to insert, and the kinds of blocks that they must become."""
 
     lines: list[str]
     kinds: list[BlockKind]
 
 
 class _NewSection(FrozenStruct):
-    """A section to be made, with those below it."""
+    """A section to be created, including those below it."""
 
     heading: Heading
     blocks: list[Block] = field(default_factory=list)
@@ -185,15 +185,15 @@ class _NewSection(FrozenStruct):
 
 
 class _Plan:
-    """What is inserted into which lines of a text."""
+    """Which lines are inserted where in a text."""
 
     def __init__(
         self, places: _Places, theirs: Outline, sections: Sequence[_Section]
     ) -> None:
         self._places = places
         self._theirs = theirs
-        # By the line where they are put: blocks for sections that exist, and new
-        # sections with how deep they are.
+        # By line number: blocks for existing sections, and new sections with their
+        # depth.
         self._blocks: dict[int, list[Block]] = {}
         self._tops: dict[int, list[tuple[int, _NewSection]]] = {}
         self._made: dict[tuple[str, ...], _NewSection] = {}
@@ -231,7 +231,7 @@ class _Plan:
                 _join(self._theirs, blocks, is_list=is_list),
                 [block.kind for block in blocks],
             )
-            # Of sections that end in the same line, the inner ones end first.
+            # If several sections end on the same line, the inner ones end first.
             for _, section in sorted(self._tops.get(at, ()), key=lambda top: -top[0]):
                 self._write(added, section, is_first=not added.lines)
             found[at] = _set_apart(outline, at, added, is_list=is_list)
@@ -256,7 +256,7 @@ def _heading_line(heading: Heading) -> str:
 def _set_apart(
     outline: Outline, at: int, added: _Addition, *, is_list: bool
 ) -> _Addition:
-    """The lines with a blank one before and behind them, if there is none."""
+    """The lines with a blank line before and after them, unless there is one."""
     lines = added.lines
     if at and not is_list and not is_blank(outline.lines[at - 1]):
         lines = ["", *lines]
@@ -266,7 +266,7 @@ def _set_apart(
 
 
 def _insert_all(outline: Outline, additions: Mapping[int, _Addition]) -> str | None:
-    """The text with the additions; None if something would not be what it should."""
+    """The text with the additions; None if any block would not be what it should."""
     changed = insert(outline.lines, {at: each.lines for at, each in additions.items()})
     after = read_outline(changed)
     inserted: set[int] = set()
@@ -293,7 +293,7 @@ def _add_anywhere(places: _Places, theirs: Outline, section: _Section) -> str:
             changed = _insert_all(outline, {at: added})
             if changed is not None:
                 return changed
-    # Between a heading and a comment, no block can become part of another.
+    # Between a heading and a comment, no block can become part of another one.
     at = _without_blanks(outline, 0, len(outline.lines))
     put = ["", f"## {_UNPLACED}", "", *_join(theirs, blocks, is_list=False), ""]
     closing = [] if at == len(outline.lines) else ["<!-- -->", ""]
@@ -324,7 +324,7 @@ def _join(theirs: Outline, blocks: Sequence[Block], *, is_list: bool) -> list[st
         own = _lines_of(theirs, block)
         lines += own
         if block.is_open:
-            # At the end of their file it did not have to be closed.
+            # At the end of their file, it did not have to be closed.
             lines.append(fence_of(own[0].strip()) or _COMMENT_END)
         is_list = is_item
     return lines

@@ -1,7 +1,7 @@
 """Files of the notes, replaced only if nobody else has changed them since.
 
-A crash leaves the old text or the new one, and what a person saves in the meantime is
-never overwritten: see ``NoteVersion.replace``.
+After a crash, there is either the old text or the new one, and what a person saves in
+the meantime is never overwritten: see ``NoteVersion.replace``.
 """
 
 import os
@@ -25,8 +25,8 @@ from backstory.text.patterns import lazy_pattern
 from backstory.values.identity import bytes_hash
 from backstory.values.structs import FrozenStruct
 
-# Only the holder of the lock writes such a file, so any other is left from a crash. The
-# hashes are those of the new text and of the one to be replaced.
+# Only the holder of the lock writes such a file, so any existing one is left over from
+# a crash. The hashes are those of the new text and of the one to be replaced.
 _NEW_NAME = ".{name}.{new}.{old}.backstory-new"
 _LEFT_NAME = lazy_pattern(
     r"\.(?P<name>.+)\.(?P<new>[0-9a-f]+)\.(?P<old>[0-9a-f]+)\.backstory-new"
@@ -48,7 +48,7 @@ class NoteVersion(FrozenStruct):
     def replace(self, new: bytes) -> bool:
         """Replace the content; returns False if it is no longer what was read."""
         with storing(self.path):
-            # A rename would succeed even if the file itself may not be written.
+            # A rename would succeed even if the file itself is not writable.
             if self.raw is not None:
                 with suppress(FileNotFoundError):
                     os.close(os.open(self.real, os.O_WRONLY))
@@ -70,16 +70,16 @@ class NoteVersion(FrozenStruct):
         sync_folder(self.real.parent)
         if made.read_bytes() == self.raw:
             return True
-        # Somebody saved at the last moment: their file goes back.
+        # Somebody saved at the last moment: restore their file.
         swap(made, self.real)
         if made.read_bytes() != new:
-            # They saved again, into the file that had taken its place.
+            # They have saved again, to the file that had replaced theirs.
             swap(made, self.real)
         return False
 
     def _put_first(self, made: Path) -> bool:
         try:
-            # Unlike a rename, it fails if somebody has created the file by now.
+            # Unlike a rename, this fails if somebody has created the file by now.
             os.link(made, self.real)
         except FileExistsError:
             return False
@@ -108,7 +108,7 @@ class NoteVersion(FrozenStruct):
 def read_version(path: Path, folder: Path) -> NoteVersion:
     """A file in the folder of the notes as it is now. Raises ``SourceUnreadable``."""
     real = real_path(path, folder)
-    # Otherwise a pipe of that name would block.
+    # Otherwise, a pipe with that name would block.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(real, flags)
@@ -180,7 +180,7 @@ def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove files that a crash left behind; the caller has the lock of the notes."""
+    """Remove files that a crash left behind; the caller holds the lock of the notes."""
     with storing(folder):
         for left in folder.glob(".*.backstory-new"):
             _put_back(left)
@@ -188,9 +188,9 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _put_back(left: Path) -> None:
-    """Put back what somebody saved just before a swap, if a crash kept us from it.
+    """Restore what somebody saved just before a swap, if a crash prevented that.
 
-    Then the file has our new text, and what is left is neither that nor the old one.
+    Then the file has our new text, and the leftover is neither that nor the old text.
     """
     found = _LEFT_NAME.fullmatch(left.name)
     if found is None:

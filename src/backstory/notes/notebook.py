@@ -1,8 +1,9 @@
 """Notebook: MEMORY.md and the daily logs of a home, read and changed safely.
 
-What a person saves is never overwritten. A change is made to the current text. Before
-the new text replaces the file, the file is read again, and if somebody saved it in
-between, the change is made to that version. A crash leaves the old text or the new one.
+What a person saves is never overwritten. A change is applied to the current text.
+Before the new text replaces the file, the file is read again, and if somebody has saved
+it since, the change is applied to that version. After a crash, there is either the old
+text or the new one.
 """
 
 import logging
@@ -65,7 +66,7 @@ class NoteFile(FrozenStruct):
 
 
 class NotesSummary(FrozenStruct):
-    """How much is in the notes; ``facts`` is the number of facts for each topic."""
+    """How much the notes contain; ``facts`` is the number of facts by topic."""
 
     files: int
     size_bytes: int
@@ -79,9 +80,9 @@ class NotesSummary(FrozenStruct):
 class Notebook:
     """The long-term memory and the daily logs of one home.
 
-    Several processes and a person's editor may write at once. Texts are the content of
-    a file byte for byte, with its line ends and a byte order mark if there is one.
-    ``place`` is where the notes are, if they are not files in the home.
+    Several processes and a person's editor may write at once. Texts are the exact
+    content of a file, with its line ends and, if there is one, a byte order mark.
+    ``place`` is where the notes are, unless they are files in the home.
     """
 
     def __init__(self, home: Path, place: NotesPlace | None = None) -> None:
@@ -103,7 +104,7 @@ class Notebook:
             raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
 
     def log_path(self, day: date | str) -> Path:
-        """Where the log of a day is; a text is a date like 2026-02-25."""
+        """The path of a day's log; a day given as text is a date like 2026-02-25."""
         return self.folder / "daily" / f"{to_date(day, 'day').isoformat()}.md"
 
     # -- reading ---
@@ -116,7 +117,7 @@ class Notebook:
         return self._read(self.memory_path) or ""
 
     def read_beginning(self) -> str:
-        """MEMORY.md as it is searched: too large a file is cut, odd bytes are replaced.
+        """MEMORY.md as it is searched: cut if too large, with invalid bytes replaced.
 
         Raises ``SourceUnreadable``.
         """
@@ -131,7 +132,7 @@ class Notebook:
         return "" if raw is None else bytes_hash(raw)
 
     def list_logs(self) -> list[date]:
-        """The days that have a daily log, the earliest first."""
+        """The days that have a daily log, earliest first."""
         return [note.day for note in self._notes() if note.day is not None]
 
     def describe_log(self, day: date) -> ListedLog:
@@ -185,7 +186,7 @@ class Notebook:
     def read_origins(self) -> dict[str, tuple[FactOrigin, ...]]:
         """Where the facts in MEMORY.md come from, by what they say.
 
-        A fact that is not in it was written by a person, or before this was recorded.
+        A fact without an entry was written by a person, or before this was recorded.
         """
         return self._origins.read(self.read_memory())
 
@@ -213,9 +214,9 @@ class Notebook:
         """Add a fact below its topic in MEMORY.md; returns the fact as it was added.
 
         None means that the memory already says it or, with ``unless_removed``, that a
-        person removed it. Secrets are masked unless ``mask`` is off. Without an
-        ``origin`` it is a fact of the person whose memory this is. Raises ``BadQuery``
-        for a fact that is empty or too long.
+        person removed it. Secrets are masked unless ``mask`` is off. A fact without an
+        ``origin`` is one of the person whose memory this is. Raises ``BadQuery`` for a
+        fact that is empty or too long.
         """
         check_text(fact, "fact")
         check_text(topic, "topic")
@@ -244,7 +245,7 @@ class Notebook:
         """Reword a fact, or a part of one; returns the new words.
 
         Empty new words remove the old ones. With ``mask``, both may have masks in place
-        of the fact's secrets, which stay; other secrets are masked. Raises
+        of the fact's own secrets, which stay; other secrets are masked. Raises
         ``FactNotFound`` and ``FactAmbiguous`` unless the old words are in exactly one
         place, and ``BadQuery`` if a secret of the fact would be replaced.
         """
@@ -266,21 +267,21 @@ class Notebook:
         return words
 
     def find_fact(self, fact: str) -> FoundFact:
-        """The fact that ``forget_fact`` would remove. Raises what that raises."""
+        """The fact that ``forget_fact`` would remove; raises the same errors."""
         check_text(fact, "fact")
         return self._copies.find_fact(self.read_memory(), fact)
 
     def forget_fact(self, fact: str) -> str:
         """Remove the fact that says this or contains it; returns the whole fact.
 
-        It is removed from backups and edited copies too, and no model adds it again
+        It is removed from backups and edited copies, too, and no model adds it again
         unless a person does. Raises ``FactNotFound`` and ``FactAmbiguous`` as
         ``update_fact`` does.
         """
         found = self.find_fact(fact)
 
         def change(text: str) -> str:
-            with suppress(FactNotFound):  # only a copy has it
+            with suppress(FactNotFound):  # it may be in a copy only
                 return facts.remove_fact(text, found.text)
             return text
 
@@ -291,11 +292,11 @@ class Notebook:
         return found.text
 
     def number_removed_fact(self, fact: str, forgetting: int | None) -> None:
-        """Record the number under which a removed fact can be allowed to return."""
+        """Record the number of the forgetting that removed a fact, to undo it by."""
         self._change_removed(lambda held: held.with_fact(fact, forgetting))
 
     def allow_facts_of(self, forgetting: int) -> None:
-        """Let facts return that were removed under this number."""
+        """Let facts return that this forgetting removed."""
         self._change_removed(lambda held: held.without_forgetting(forgetting))
 
     def was_removed(self, fact: str) -> bool:
@@ -310,9 +311,9 @@ class Notebook:
     # -- writing ---
 
     def change_memory(self, change: Callable[[str], str]) -> str:
-        """Make a change to MEMORY.md; returns the new text.
+        """Apply a change to MEMORY.md; returns the new text.
 
-        ``change`` gets the current text, and is called again with a newer one if
+        ``change`` gets the current text, and is called again with the newer one if
         somebody saves in between. If it raises, nothing is changed. Raises
         ``NotesConflict`` if somebody keeps saving, and ``StoreFull`` or
         ``StoreUnwritable`` if the file cannot be written.
@@ -332,8 +333,8 @@ class Notebook:
 
         Raises ``NotesConflict`` if MEMORY.md is no longer the same. A backup of the old
         text is named after the time it was saved; the last twenty are kept. ``origins``
-        are those of new facts, by what they say. What is removed ``by_person`` is not
-        added again by a model.
+        are the origins of new facts, by what they say. What is removed ``by_person`` is
+        not added again by a model.
         """
         check_text(text, "text")
 
@@ -368,7 +369,7 @@ class Notebook:
     def remove_log_blocks(
         self, day: date | str, is_meant: Callable[[str], bool]
     ) -> None:
-        """Remove blocks of a day's log by their markers; a log with no other goes."""
+        """Remove blocks of a day's log by marker, and the log if no block is left."""
         path = self.log_path(day)
         blocks = split_blocks(self._read(path) or "")
         markers = [each.marker for each in blocks if each.marker]
@@ -387,8 +388,8 @@ class Notebook:
     ) -> int:
         """Add what only another MEMORY.md says; returns the number of blocks added.
 
-        ``origins`` are those of its facts, by what they say; only facts that are new
-        here get them. ``dry_run`` only counts.
+        ``origins`` are the origins of its facts, by what they say; only facts that are
+        new here get them. ``dry_run`` only counts.
         """
         check_text(theirs, "theirs")
         told = origins or {}
@@ -452,9 +453,9 @@ class Notebook:
         *,
         by_person: bool = False,
     ) -> tuple[str, str]:
-        """Make a change to a file; returns its text before and after.
+        """Apply a change to a file; returns its text before and after.
 
-        What a person thereby removes from MEMORY.md is recorded.
+        What a person removes from MEMORY.md in this way is recorded.
         """
         self._check_open()
         with self._place.changing(self._name_of(path)):
@@ -481,11 +482,11 @@ class Notebook:
         raise NotesConflict(f"{path}: somebody else keeps saving it")
 
     def _note_facts(self, text: str) -> None:
-        """Remember which facts there are, to see which are removed in an editor."""
+        """Remember the current facts, to notice which ones are removed in an editor."""
         try:
             self._removed.change(partial(Removed.after_change, after=text))
         except BackstoryError as exc:
-            # The notes themselves are written, which is what was asked for.
+            # The notes themselves have been written, which is what was asked for.
             logger.warning("%s", exc)
 
     def _look_at(self, path: Path) -> ReadNote:

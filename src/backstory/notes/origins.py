@@ -1,8 +1,8 @@
 """Where the facts of MEMORY.md come from: a record beside it, which holds no text.
 
-A fact is known by a hash of its words. So a fact that a person rewrites has no origin
-any more: it is theirs. The record is only read together with MEMORY.md, and what it
-says of facts that are no longer there is dropped when it is next written.
+A fact is identified by a hash of its words. So if a person rewrites a fact, it no
+longer has an origin: it is theirs. The record is only read together with MEMORY.md, and
+entries for facts that are no longer there are dropped when it is next written.
 """
 
 import json
@@ -16,7 +16,7 @@ from backstory.values.identity import content_id
 from backstory.values.notes import FactOrigin, Teller
 
 ORIGINS_NAME = "origins.json"
-# A fact that came up in very many sessions is known well enough by the last of them.
+# If a fact came up in very many sessions, the latest of them suffice.
 MAX_ORIGINS = 20
 _MAX_MESSAGES = 20
 _VERSION = 1
@@ -26,12 +26,12 @@ Origins = Mapping[str, tuple[FactOrigin, ...]]
 
 
 def fact_key(fact: str) -> str:
-    """The hash that a fact is known by; how its words are spaced does not matter."""
+    """The hash that identifies a fact; white space between words does not matter."""
     return content_id("fact", " ".join(fact.split()))
 
 
 def parse_origins(raw: bytes | None) -> dict[str, tuple[FactOrigin, ...]]:
-    """What the record says; nothing of what cannot be read."""
+    """What the record says, as far as it can be read."""
     found: dict[str, tuple[FactOrigin, ...]] = {}
     with suppress(ValueError, RecursionError):
         held = json.loads(raw or b"{}")
@@ -43,14 +43,14 @@ def parse_origins(raw: bytes | None) -> dict[str, tuple[FactOrigin, ...]]:
 
 
 def write_origins(origins: Origins) -> bytes:
-    """The record as a file, readable by people too."""
+    """The record as a file, which people can read, too."""
     facts = {key: [_to_entry(each) for each in told] for key, told in origins.items()}
     held = {"version": _VERSION, "facts": facts}
     return f"{json.dumps(held, ensure_ascii=False, indent=1)}\n".encode()
 
 
 def origins_of(text: str, origins: Origins) -> dict[str, tuple[FactOrigin, ...]]:
-    """The origins of the facts in a text, by what they say; facts without are left out.
+    """The origins of the facts in a text, by what they say; only facts that have any.
 
     The text is that of MEMORY.md.
     """
@@ -63,9 +63,9 @@ def carry_over(
     text: str,
     new: Mapping[str, Iterable[FactOrigin]],
 ) -> dict[str, tuple[FactOrigin, ...]]:
-    """The record after a change: what is in the text now, and what is known of it.
+    """The record after a change: the facts in the text, and what is known about them.
 
-    ``new`` are further origins, by what the facts say.
+    ``new`` are additional origins, by what the facts say.
     """
     keys = {fact_key(fact.text) for fact in list_facts(text)}
     kept = {key: told for key, told in old.items() if key in keys}
@@ -79,7 +79,7 @@ def carry_over(
 def drop(
     origins: Origins, is_meant: Callable[[FactOrigin], bool]
 ) -> dict[str, tuple[FactOrigin, ...]]:
-    """The record without the origins that are meant."""
+    """The record without the origins that ``is_meant`` selects."""
     kept = {
         key: tuple(each for each in told if not is_meant(each))
         for key, told in origins.items()

@@ -17,7 +17,7 @@ from backstory.values.notes import FactOrigin
 
 
 class OriginsRecord:
-    """The record beside one MEMORY.md; whoever changes it has the notes' lock."""
+    """The record beside one MEMORY.md; it is changed under the lock of the notes."""
 
     def __init__(self, place: NotesPlace) -> None:
         self._place = place
@@ -32,17 +32,17 @@ class OriginsRecord:
     def record(self, memory: str, new: Mapping[str, Iterable[FactOrigin]]) -> None:
         """Record the origins of ``new`` facts, and drop those of facts that are gone.
 
-        ``memory`` is the next text of MEMORY.md. It is written after this, so that no
-        fact lacks its origin.
+        ``memory`` is the next text of MEMORY.md, which is written after this, so that
+        no fact lacks its origin.
         """
         seen = self._version()
         if seen.raw is not None or new:
             self._write(seen, carry_over(parse_origins(seen.raw), memory, new))
 
     def record_change(self, before: str, after: str, origin: FactOrigin | None) -> None:
-        """Record the origin of the facts that only the second text has.
+        """Record the origin of the facts that are only in the second text.
 
-        A fact that was reworded keeps the origins that it had.
+        A fact that was reworded keeps its earlier origins.
         """
         if origin is None:
             self.record(after, {})

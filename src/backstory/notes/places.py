@@ -1,7 +1,7 @@
 """Where the notes of a home are: files in its folder, or rows of a database.
 
-Both know a note by its name, such as ``MEMORY.md`` or ``daily/2026-02-25.md``, and
-replace it only if it is as it was read.
+Both identify a note by its name, such as ``MEMORY.md`` or ``daily/2026-02-25.md``, and
+replace it only if it is still as it was read.
 """
 
 import os
@@ -67,17 +67,17 @@ class NotesPlace(Protocol):
 
     @property
     def folder(self) -> Path:
-        """The folder of the notes, as it is shown."""
+        """The folder of the notes, in the form in which it is shown."""
         ...
 
     def path(self, name: str) -> Path:
-        """What a note is called where it is shown."""
+        """The path of a note, in the form in which it is shown."""
         ...
 
     def changing(self, name: str | None = None) -> AbstractContextManager[None]:
-        """Change notes after whoever else changes any; ``name`` is the one to replace.
+        """Hold the lock under which notes are changed; ``name`` is the one to replace.
 
-        It is made ready for that.
+        Everything that is needed to replace it is prepared.
         """
         ...
 
@@ -102,7 +102,7 @@ class NotesPlace(Protocol):
         ...
 
     def find_notes(self) -> Iterator[FoundNote | Problem]:
-        """The long-term memory, then the daily logs by day, as far as they exist."""
+        """The long-term memory, then the daily logs by day, if they exist."""
         ...
 
 
@@ -110,7 +110,7 @@ class NotesPlace(Protocol):
 
 
 class FileNotes:
-    """The notes in the folder of a home; ``check`` raises if nobody may use them."""
+    """The notes in the folder of a home; ``check`` raises if they must not be used."""
 
     def __init__(self, home: Path, check: Callable[[], None] = lambda: None) -> None:
         self._home = home

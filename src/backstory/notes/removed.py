@@ -1,8 +1,8 @@
-"""What a person removed from the notes: a record beside them, which holds no text.
+"""What a person removed from the notes: a record beside them, which contains no text.
 
-A fact is known by a salted hash of its words, an entry of a daily log by one of its
-marker. The record also has the hashes of the facts that MEMORY.md had when Backstory
-last wrote it: those that are gone since were removed in an editor.
+A fact is identified by a salted hash of its words, an entry of a daily log by one of
+its marker. The record also has the hashes of the facts that were in MEMORY.md when
+Backstory last wrote it: facts that have disappeared since were removed in an editor.
 """
 
 import json
@@ -32,7 +32,7 @@ class Removed(FrozenStruct):
     entries: frozenset[str] = frozenset()
 
     def has_fact(self, fact: str) -> bool:
-        """Whether a person removed this, in these words or nearly so."""
+        """Whether a person removed this, in these words or almost the same."""
         return self._key_of_fact(fact) in self.facts
 
     def has_entry(self, marker: str) -> bool:
@@ -42,14 +42,14 @@ class Removed(FrozenStruct):
     # -- what happened ---
 
     def seen_in(self, text: str) -> "Removed":
-        """With what was removed from MEMORY.md, whose text this is, in an editor.
+        """With what was removed in an editor, given the text of MEMORY.md now.
 
-        A fact that is in the text again was added by hand, and counts no more.
+        A fact that is in the text again was added by hand, and no longer counts.
         """
         return self._without_present(self._keys_of(text))
 
     def before_change(self, before: str, after: str, *, by_person: bool) -> "Removed":
-        """What to record before a change is made, lest it be lost in a crash."""
+        """What to record before a change is made, so that no crash can lose it."""
         was, now = self._keys_of(before), self._keys_of(after)
         found = self._without_present(was)
         gone = dict.fromkeys(was - now if by_person else ())
@@ -60,7 +60,7 @@ class Removed(FrozenStruct):
         return replace(self, known=self._keys_of(after))
 
     def with_fact(self, fact: str, forgetting: int | None) -> "Removed":
-        """With a fact that was removed, which may have been in a copy only."""
+        """With a fact that was removed, perhaps only from a copy."""
         return replace(self, facts={**self.facts, self._key_of_fact(fact): forgetting})
 
     def with_entries(self, markers: Iterable[str]) -> "Removed":
@@ -87,7 +87,7 @@ class Removed(FrozenStruct):
         return frozenset(map(self._key_of_fact, iter_statements_of(text)))
 
     def _key_of_fact(self, fact: str) -> str:
-        # What a model writes is masked, so it is compared as if all were.
+        # What a model writes is masked, so everything is compared masked.
         said = normalize_fact(mask_secrets(fact))
         return self._hash("fact", *said.telling, "", *said.numbers, "", *said.symbols)
 
@@ -106,7 +106,7 @@ def leave_out_removed(text: str, removed: Removed) -> str:
         return text
     text, _ = remove_repeats(text)
     for fact in filter(removed.has_fact, list(iter_statements_of(text))):
-        # A part of a fact that is gone already, or one that holds the file together.
+        # Part of a fact that is already gone, or one that holds the file together.
         with suppress(FactNotFound, FactAmbiguous, BadQuery):
             text = remove_fact(text, fact)
     return text
@@ -116,7 +116,7 @@ def leave_out_removed(text: str, removed: Removed) -> str:
 
 
 class RemovedRecord(FrozenStruct):
-    """The record where it is kept; whoever changes it has the lock of the notes."""
+    """The record, wherever it is kept; it is changed under the lock of the notes."""
 
     place: NotesPlace
 
@@ -134,7 +134,7 @@ class RemovedRecord(FrozenStruct):
 
 
 def parse_removed(raw: bytes | None) -> Removed:
-    """What the record says; an empty one if there is none that can be read."""
+    """What the record says; empty if there is no readable record."""
     with suppress(ValueError, RecursionError, TypeError, KeyError, AttributeError):
         held = json.loads(raw or b"")
         return Removed(

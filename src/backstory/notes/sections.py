@@ -1,8 +1,8 @@
 """Split Markdown into the sections and blocks that are indexed.
 
 Anybody may have written the text. So whatever it contains, splitting takes time in
-proportion to its size, and every line is in exactly one block, unless it is a heading,
-a rule or a marker of a daily log.
+proportion to its size, and every line is in exactly one block, except for headings,
+rules and markers of a daily log.
 """
 
 import re
@@ -61,7 +61,7 @@ def _to_text(path: list[Heading]) -> str:
 
 
 def _read_block(block: Block, lines: Lines) -> str:
-    """The text of a block without blank lines around it; of a marker, nothing."""
+    """The text of a block without blank lines around it; empty for a marker."""
     text = lines.join(block.first, block.end)
     if block.kind is BlockKind.ITEM:
         bullet = _BULLET.match(text)
@@ -89,8 +89,8 @@ _BETWEEN = b"\n\n"
 def group_blocks(section: Section, *, max_tokens: int) -> list[tuple[str, ...]]:
     """The blocks in order, in groups of at most ``max_tokens``.
 
-    The blank lines between blocks count too. A larger block is cut at line ends, a
-    larger line at spaces, and where there are none, anywhere.
+    The blank lines between blocks count, too. A larger block is cut at line ends, a
+    larger line at spaces, and if there are none, anywhere.
     """
     max_bytes = max_tokens * BYTES_PER_TOKEN
     groups: list[list[str]] = []
@@ -107,11 +107,11 @@ def group_blocks(section: Section, *, max_tokens: int) -> list[tuple[str, ...]]:
 
 
 def _cut(block: str, max_bytes: int) -> Iterator[bytes]:
-    """The block in pieces of at most ``max_bytes``; only blanks are left out."""
+    """The block in pieces of at most ``max_bytes``; only white space is left out."""
     data = block.encode(errors="surrogatepass")
     start = 0
     while len(data) - start > max_bytes:
-        # One more than fits: a line end or a space there is dropped.
+        # One byte more than fits: if it is a line end or a space, it is dropped.
         end = start + max_bytes + 1
         cut = max(data.rfind(b"\n", start, end), start)
         if not data[start:cut].strip():

@@ -1,9 +1,9 @@
 """Make the messages of a loop fit a model's window, by trimming tool results.
 
-The largest results are trimmed first, down to the next largest, and so on: a few steps,
-each of which computes a size, so it always terminates. What the model has not seen yet
-is spared as long as possible. Results of our own tools get a marker without an id: a
-model that fetches something must never be told to fetch it again.
+The largest results are trimmed first, down to the size of the next largest, and so on:
+a few steps, each of which computes a size, so it always terminates. What the model has
+not seen yet is spared as long as possible. Results of our own tools get a marker
+without an id: a model that fetches something must never be told to fetch it again.
 """
 
 from collections import Counter
@@ -21,25 +21,25 @@ from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 from backstory.values.structs import FrozenStruct, Struct, field
 
-# What APIs add to each message and to each part of it, and what an image costs.
+# What APIs add to each message and to each part of it, and the cost of an image.
 _PART_TOKENS = 8
 _MEDIUM_TOKENS = 1_600
-# As long as there is another way, each result keeps this much, and everything that the
-# model has not seen yet keeps this share of the window.
+# As long as something else can be trimmed, each result keeps this much, and everything
+# that the model has not seen yet keeps this share of the window.
 _FLOOR_TOKENS = 100
 _UNSEEN_SHARE = 0.5
-# When something must be trimmed, a little more is: then the next messages fit without
-# another change to the messages before them, which providers keep in their caches.
+# If something must be trimmed, slightly more is trimmed: then the next messages fit
+# without changing those before them, which providers keep in their caches.
 _AIM = 0.9
-# More texts than this are not remembered with their number of tokens.
+# The token counts of at most this many texts are remembered.
 _MAX_COUNTED = 50_000
 
 
 class OriginalResult(FrozenStruct):
-    """What a run knows of a tool's result: its id, and its text before any trimming.
+    """What a run knows about a tool's result: its id, and its text before any trimming.
 
-    ``item_id`` is None for a result that cannot be fetched again. ``was_trimmed`` says
-    that the message has only what an earlier call left of it.
+    ``item_id`` is None if the result cannot be fetched again. ``was_trimmed``: the
+    message only has what an earlier call left of it.
     """
 
     text: str
@@ -54,8 +54,8 @@ FindOriginal = Callable[[Part], OriginalResult]
 class Fitter:
     """Fits the messages of one run, call after call. Not safe for several threads.
 
-    Trimmed results stay the same from one call to the next, as long as the budget does,
-    and the tokens of a text are counted once.
+    Trimmed results stay the same from call to call, as long as the budget does, and the
+    tokens of a text are counted only once.
     """
 
     def __init__(self, reader: MessageReader, answers: OwnAnswers) -> None:
@@ -65,7 +65,7 @@ class Fitter:
         self.budget = 0
         # The trimmed texts of the last call, by the keys of the results.
         self._trimmed: dict[str, str] = {}
-        # Tokens by length and hash, so that no text is kept alive.
+        # Tokens by length and hash, so that no text is kept in memory.
         self._counted: dict[tuple[int, int], int] = {}
         self._count_tokens: CountTokens | None = None
 
@@ -91,7 +91,7 @@ class Fitter:
         self._trimmed = {each.key: each.text for each in trimmed}
         for each in trimmed:
             if each.original.is_own_tool:
-                # The loop may go on with the list that it gets.
+                # The loop may continue with the returned list.
                 self._answers.add(each.text)
         return Fitted(
             _replace_texts(messages, read.results, self._reader),
@@ -142,7 +142,7 @@ class _Result(Struct):
 
 
 class _CountedMessages(Struct):
-    """The messages as parts, and the tokens they take."""
+    """The messages as parts, and the number of their tokens."""
 
     reader: MessageReader
     count: CountTokens
@@ -163,14 +163,14 @@ class _CountedMessages(Struct):
         try:
             parts = self.reader.read(message)
         except BadQuery:
-            # It is sent as it is, and counted as if it were all text.
+            # It is sent as it is, and counted as if all of it were text.
             self.unknown_messages += 1
             self.other_tokens += self.count(compact_json(message))
             return
         if any(part.role in OUTPUTS for part in parts):
             self._mark_seen()
         for place, part in enumerate(parts):
-            # Calls too: which tool an id stands for depends on the last one.
+            # Calls, too: which tool an id belongs to depends on the latest one.
             original = find_original(part)
             self.other_tokens += _PART_TOKENS
             self.media_tokens += part.media * _MEDIUM_TOKENS
@@ -181,7 +181,7 @@ class _CountedMessages(Struct):
                 self.other_tokens += self.count(part.tool_name or "")
 
     def _mark_seen(self) -> None:
-        """The model has answered, and so has seen all results before its answer."""
+        """Mark as seen all results before the model's last answer."""
         for result in self.results[self._seen_results :]:
             result.is_unseen = False
         self._seen_results = len(self.results)
@@ -205,8 +205,8 @@ class _CountedMessages(Struct):
 
     def _make_key(self, part: Part, original: OriginalResult) -> str:
         """A key that is stable across calls and unique within one call."""
-        # A result of our own tools and another may have the same call id, but not the
-        # same marker.
+        # A result of our own tools and another result may have the same call id, but
+        # must not have the same marker.
         kind = "own" if original.is_own_tool else "other"
         name = f"{kind} {original.item_id or part.call_id} {hash(original.text)}"
         self._key_counts[name] += 1
@@ -221,7 +221,7 @@ class _CountedMessages(Struct):
 
 
 class _TrimStep(FrozenStruct):
-    """Results to trim, and how small those seen and those unseen may become."""
+    """Results to trim, and the minimum sizes of those seen and those not seen yet."""
 
     results: Sequence[_Result]
     seen_floor: int = 0
@@ -240,7 +240,7 @@ def _iter_steps(results: Sequence[_Result], budget: int) -> Iterator[_TrimStep]:
     unseen_tokens = sum(size.tokens for size in unseen)
     unseen_floor = find_cap(unseen, unseen_tokens - int(budget * _UNSEEN_SHARE))
     yield _TrimStep(others, _FLOOR_TOKENS, unseen_floor)
-    # Fetched results that the model has read, the oldest first.
+    # Fetched results that the model has already read, oldest first.
     yield from (_TrimStep([each]) for each in of_own_tools if not each.is_unseen)
     yield _TrimStep(others, 0, unseen_floor)
     yield _TrimStep(others)
@@ -250,7 +250,7 @@ def _iter_steps(results: Sequence[_Result], budget: int) -> Iterator[_TrimStep]:
 def _trim(read: _CountedMessages, step: _TrimStep, *, aim: int) -> None:
     """Trim the largest results of a step until all messages take ``aim`` tokens.
 
-    None is cut below its floor, and none to less than its marker.
+    No result is cut below its floor, and none to less than its marker.
     """
     sizes = [step.size_of(each) for each in step.results]
     cap = find_cap(sizes, read.tokens - aim)

@@ -1,8 +1,8 @@
-"""RunHistory: everything that the run in progress has said, called and been given.
+"""RunHistory: everything that was said, called and returned in the run in progress.
 
-A loop records what happens, in full, as it happens. It may then trim what it sends to
-its model, because nothing is lost. All of it is in memory, belongs to one run only, and
-is gone when the run ends.
+A loop records everything in full, as it happens. It may then trim what it sends to its
+model, because nothing is lost. All of it is in memory, belongs to a single run, and is
+gone when the run ends.
 """
 
 import threading
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from backstory.tools.base import Tool
 
 
-# No loop calls its model more often.
+# No loop calls its model more often than this.
 _MAX_ITERATION = 10**12
 
 
@@ -61,14 +61,13 @@ class RunHistory:
     """The history of one run of an agent, to search and to fetch from.
 
     Safe to use from several threads. Each run, and each subagent, has its own.
-    ``count_tokens`` counts tokens as the loop's model does; without it, as many are
-    assumed as there can be (``most_tokens``).
-    ``is_injected`` says of a message that it is not history but was put in by the loop
-    itself, such as a reminder or a list of tools in the user's role. ``find_results``
-    lists the tool results that the loop put as text into a message, which is then
-    nobody's words: the rest of it is not recorded. ``drop_injected`` leaves memories
-    out of a prompt, and ``answers`` knows what our tools answered; ``Memory.new_run``
-    passes both.
+    ``count_tokens`` counts tokens as the loop's model does; without it, the maximum is
+    assumed (``most_tokens``). ``is_injected`` says whether a message is not history,
+    but was put in by the loop itself, such as a reminder or a list of tools in the
+    user's role. ``find_results`` lists the tool results that the loop put into a
+    message as text; the rest of such a message is nobody's words, and is not recorded.
+    ``drop_injected`` removes memories from a prompt, and ``answers`` recognizes answers
+    of our tools; ``Memory.new_run`` passes both.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class RunHistory:
         self._fitter = Fitter(self._reader, self.answers)
 
     def reset_after_fork(self) -> None:
-        """In a child process nobody holds the lock; what is recorded is a copy."""
+        """In a child process, nobody holds the lock; what is recorded is a copy."""
         self._lock = threading.RLock()
 
     def close(self) -> None:
@@ -171,7 +170,7 @@ class RunHistory:
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Hold the lock; before, expire what is due and read what is new."""
+        """Hold the lock, after expiring what is due and reading what is new."""
         with self._lock:
             if self._is_closed:
                 raise BadQuery("the run is closed", hint="create a new RunHistory")
@@ -181,7 +180,7 @@ class RunHistory:
             yield
 
     def expire_if_due(self) -> float:
-        """Drop everything if the run was not used for long; return the seconds left."""
+        """Drop everything if the run was unused too long; return the seconds left."""
         with self._lock:
             left_s = self._used_at + self.limits.ttl_s - self._clock()
             if left_s > 0:
@@ -191,14 +190,14 @@ class RunHistory:
             return self.limits.ttl_s
 
     def _expire(self) -> None:
-        """Drop all items. Numbers continue: an old id must not mean something new."""
+        """Drop all items. Numbering continues: an old id must not get a new meaning."""
         self._items.close()
         items = RunItems(self.limits.max_bytes, first_number=self._items.next_number)
         self._reset(items, self._recorder.iterations)
         self._has_expired = True
 
     def _catch_up(self) -> None:
-        """Record what happened elsewhere, for a run that another program writes."""
+        """Record what happened elsewhere, if another program writes the run."""
 
     # -- recording ---
 
@@ -216,10 +215,10 @@ class RunHistory:
 
         Anything but a string (a tool's arguments or result) is kept as JSON.
         ``iteration`` is the number of the model call; without it, a new one starts when
-        the model says something after it was given something.
-        ``message`` is your id of the message: recording it again replaces it.
-        Returns None for what is not history: system prompts, memories added to a
-        prompt, calls and results of our own tools, turns without words.
+        the model says something after it was given something. ``message`` is your id of
+        the message: recording it again replaces it. Returns None for what is not
+        history: system prompts, memories added to a prompt, calls and results of our
+        own tools, turns without words.
         """
         known_role = to_role(role)
         _check_names(tool_name=tool_name, call_id=call_id, message=message)
@@ -234,7 +233,7 @@ class RunHistory:
     def observe(self, messages: Sequence[object]) -> None:
         """Record what is new in a loop's list of messages, in any of the dialects.
 
-        Call it with the whole list, as often as you like: what was recorded before is
+        Call it with the entire list, as often as you like: what was recorded before is
         recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
@@ -251,9 +250,9 @@ class RunHistory:
     ) -> RunResult:
         """Find what answers a query in everything that was recorded, best first.
 
-        ``is_asking`` says that the model of this run is searching. What it said in this
-        turn, and the prompt of this turn, have the words of the query but most likely
-        not the answer, so they count for less.
+        ``is_asking``: the model of this run is searching. What it said in this turn,
+        and the prompt of this turn, have the words of the query but most likely not the
+        answer, so they count for less.
         """
         asked = parse_words(to_query(query))
 
@@ -275,16 +274,16 @@ class RunHistory:
             return RunResult(asked.text, hits, count, self._notices())
 
     def _find_named(self, query: str) -> RunItem | None:
-        """The item that a query names, by its id or as its marker does."""
+        """The item that a query names, by its id or in the form of a marker."""
         try:
             return self._items.get(to_item_id(query))
         except UnknownName:
             return None
 
     def get(self, item_id: str) -> RunItem:
-        """The whole item with that id, or the result of the call with that id.
+        """The whole item with this id, or the result of the call with this id.
 
-        Raises ``UnknownName`` if there is none, or not any more.
+        Raises ``UnknownName`` if there is none, or no longer.
         """
         if not isinstance(item_id, str):
             raise BadQuery(f"the id of an item is a text, not {show_value(item_id)}")
@@ -307,15 +306,16 @@ class RunHistory:
     def _say_expired(self) -> str:
         minutes = self.limits.ttl_s / 60
         return (
-            f"what was recorded before {minutes:,.3g} minutes without use was dropped"
+            f"after {minutes:,.3g} minutes without use, what was recorded before was "
+            "dropped"
         )
 
     @property
     def answer_tokens(self) -> int:
-        """The maximum length of an answer of the tools.
+        """The maximum number of tokens in an answer of the tools.
 
-        At most a quarter of the window that messages are fitted into, if that is enough
-        for any answer: what was just fetched must not be what has to be trimmed.
+        At most a quarter of the window that messages are fitted into, unless that is
+        too little for any answer: what was just fetched must not be trimmed right away.
         """
         if not self._fitter.budget:
             return self.limits.answer_tokens
@@ -324,12 +324,12 @@ class RunHistory:
 
     @property
     def count_tokens(self) -> CountTokens:
-        """How tokens are counted: as in the last ``fit``, or as this run was told."""
+        """How tokens are counted: as in the last ``fit``, or as the run was told to."""
         return self._last_count
 
     def tools(self) -> tuple["Tool", ...]:
-        """The tools with which a model searches this run and fetches from it."""
-        # The tools call a run, so they are imported only here.
+        """The tools with which a model can search this run and fetch from it."""
+        # The tools use runs, so they can only be imported here.
         from backstory.tools import bind_run_tools
 
         return bind_run_tools(self)
@@ -345,9 +345,10 @@ class RunHistory:
     ) -> Fitted:
         """The messages in at most ``budget`` tokens, after recording them in full.
 
-        ``count_tokens`` is for loops that change their model; by default the run's own.
-        The largest tool results are trimmed first: 60 % of what fits from the head,
-        40 % from the tail, and between them a marker with the id to fetch them by.
+        ``count_tokens`` is for loops that change their model; the default is the run's
+        own. The largest tool results are trimmed first: of what fits, 60 % are from the
+        head and 40 % from the tail, and between them is a marker with the id to fetch
+        the rest by.
         """
         _check_budget(budget)
         check_messages(messages)
@@ -369,7 +370,7 @@ class RunHistory:
         return self._own_count if count_tokens is None else to_counter(count_tokens)
 
     def _original_finder(self) -> Callable[[Part], OriginalResult]:
-        """A function that finds the results in a list of messages, given in order."""
+        """A function that finds the original results, for messages given in order."""
         calls = CallMatcher(self.answers, earlier=self._recorder.calls)
 
         def find_original(part: Part) -> OriginalResult:
@@ -380,7 +381,7 @@ class RunHistory:
 
     # -- the model's API ---
 
-    # Any: whatever the API takes and answers.
+    # Any: whatever the API takes and returns.
     def wrap(
         self,
         create: Callable[..., Any],
@@ -391,8 +392,8 @@ class RunHistory:
         """Wrap the function that calls a model, so that its calls are recorded.
 
         ``create`` takes its messages as ``messages`` or ``input``, or else as its first
-        argument. They are recorded and, with a ``budget``, made to fit; the budget is
-        for the messages alone. The answer is recorded as well, unless it is a stream.
+        argument. They are recorded and, with a ``budget``, made to fit; the budget
+        covers only the messages. The answer is recorded as well, unless it is a stream.
         ``create`` may be asynchronous.
         """
         if not callable(create):
@@ -408,7 +409,7 @@ class RunHistory:
     def hear(self, answer: object) -> None:
         """Record the answer of a model, or a list of messages that are all new.
 
-        An answer is what the API returned, or a text. Streams are not read.
+        An answer is what the API returned, or text. Streams are not read.
         """
         if isinstance(answer, str):
             self.record(Role.ASSISTANT, answer)

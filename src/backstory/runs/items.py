@@ -1,6 +1,6 @@
-"""The items of one run: numbered, indexed, known by their ids, and limited in size.
+"""The items of one run: numbered, indexed, identified by ids, and limited in size.
 
-When they take too much, the oldest tool results are dropped first, then the oldest of
+If they become too large, the oldest tool results are dropped first, then the oldest of
 the rest. The ids of dropped items are kept, so that a request for one can be explained.
 """
 
@@ -20,7 +20,7 @@ from backstory.values.history import Role
 from backstory.values.runs import RunItem
 from backstory.values.structs import replace
 
-# A call's id that may appear in a marker and be read back from it.
+# A call's id that may appear in a marker, and can be read back from it.
 _PLAIN_ID = re.compile(r"(?!item-\d+$)[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,127}")
 _MAX_DROPPED_IDS = 10_000
 
@@ -35,13 +35,13 @@ class RunItems:
         self._max_bytes = max_bytes
         self.next_number = first_number
         # The first passage and the number of every item, in the order of passages;
-        # dropped items stay in here.
+        # dropped items stay here.
         self._next_passage = 0
         self._first_passages = array("Q")
         self._numbers = array("Q")
         self._by_id: dict[str, int] = {}
         self._by_call: dict[str, list[int]] = {}
-        # Numbers in the order in which they are dropped: all results, then the rest.
+        # Numbers in the order in which items are dropped: all results, then the rest.
         self._results: deque[int] = deque()
         self._turns: deque[int] = deque()
         self._dropped: dict[str, RunItem] = {}
@@ -57,7 +57,7 @@ class RunItems:
     def add(
         self, item: RunItem, about: str, *, replacing: RunItem | None = None
     ) -> RunItem:
-        """Keep an item under an id of its own; ``about`` are more words to find it by.
+        """Keep an item under its own id; ``about`` are additional words to find it by.
 
         It takes the place of the item that it is ``replacing``.
         """
@@ -80,7 +80,7 @@ class RunItems:
         self._remove(self._by_id[item_id])
 
     def _make_id(self, item: RunItem, number: int) -> str:
-        """The call's id for its result, made unique: programs may reuse ids."""
+        """For a result, its call's id, made unique: programs may reuse ids."""
         call_id = item.call_id or ""
         if item.role is not Role.TOOL_RESULT or not _PLAIN_ID.fullmatch(call_id):
             return f"item-{number}"
@@ -89,12 +89,12 @@ class RunItems:
         return call_id
 
     def _cut(self, text: str) -> str:
-        """Cut a text that would take more than half of the room for all items."""
+        """Cut a text that would take more than half of the space for all items."""
         max_bytes = self._max_bytes // 2
         if utf8_size(text) <= max_bytes:
             return text
         self._cut_count += 1
-        # The mark of the cut has two characters of three bytes.
+        # The mark of the cut contains two characters of three bytes.
         return cut_middle(text, max_bytes - 4 if text.isascii() else max_bytes // 4)
 
     def _index(self, number: int, item: RunItem, about: str) -> None:
@@ -159,7 +159,7 @@ class RunItems:
         return None if number is None else self.by_number[number].item
 
     def get(self, item_id: str) -> RunItem:
-        """The item of that id, or the latest result of that call, or the call itself.
+        """The item with this id, or the latest result of this call, or the call itself.
 
         Raises ``UnknownName`` if there is none, or if it was dropped.
         """
@@ -190,14 +190,16 @@ class RunItems:
         notices = []
         if self._cut_count:
             notices.append(
-                f"Of this run's history {_say_count(self._cut_count)} kept without the "
-                f"middle: one item is at most half of {_megabytes(self._max_bytes)}."
+                f"In this run's history, {_say_count(self._cut_count)} kept without "
+                "the middle: one item takes at most half of "
+                f"{_megabytes(self._max_bytes)}."
             )
         if self._dropped_count:
             last = max(item.iteration for item in self._dropped.values())
             notices.append(
-                f"Of this run's history {_say_count(self._dropped_count)} gone, oldest "
-                f"tool results first, up to iteration {last}: {self._why_dropped}."
+                f"In this run's history, {_say_count(self._dropped_count)} gone, "
+                f"oldest tool results first, up to iteration {last}: "
+                f"{self._why_dropped}."
             )
         return tuple(notices)
 

@@ -1,6 +1,6 @@
 """LiveRun: the run of an agent program, read from the transcript that it writes.
 
-Programs shorten what their model sees when a session grows long; the transcript keeps
+Programs shorten what their model sees when a session becomes long; the transcript keeps
 all of it. The program itself says which session it is: by id, or by the file's path.
 """
 
@@ -30,7 +30,7 @@ from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, SessionFacts, Source
 from backstory.values.runs import RunLimits
 
-# Codex records the output of shell commands that the user ran as the system's. It is
+# Codex records the output of the user's own shell commands in the system role. It is
 # the user's, unlike the output of the program's own commands (its tools, its settings).
 _COMMAND_OUTPUT = "<user_shell_command>"
 _MAX_ID_CHARS = 80
@@ -68,7 +68,7 @@ class LiveRun(RunHistory):
             return None if self._follower is None else self._follower.session_id
 
     def _expire(self) -> None:
-        # The transcript still has everything; read again, it gets the same ids.
+        # The transcript still has everything; when read again, it gets the same ids.
         self._items.close()
         self._reset(RunItems(self.limits.max_bytes), IterationCounter())
         if self._follower is not None:
@@ -87,7 +87,7 @@ class LiveRun(RunHistory):
             is_done = True
         finally:
             if not is_done:
-                # What was read so far may be incomplete.
+                # What has been read so far may be incomplete.
                 self._expire()
 
     def _notices(self) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ class LiveSessions:
     # -- by path ---
 
     def find_by_path(self, path: Path, session_id: str | None) -> AnyFollower | None:
-        """Follow a transcript by its path; None until something is written there.
+        """Follow a transcript by its path; None until something is written to it.
 
         Raises ``SourceUnreadable`` if it is not a transcript that can be followed.
         """
@@ -213,7 +213,7 @@ class LiveSessions:
                 raise SourceUnreadable(str(found))
             if isinstance(found, Source):
                 return found
-        # Before its first message a transcript may only be recognized by its folder.
+        # Before its first message, a transcript may only be recognizable by its folder.
         real = path.resolve()
         for host in HOSTS if self._is_in_a_host(path) else ():
             for each in iter_sources(host, self._machine):
@@ -224,13 +224,13 @@ class LiveSessions:
     # -- by id ---
 
     def get_by_id(self, session_id: str, host: str | None) -> AnyFollower:
-        """Follow the session with that id. Raises ``UnknownName`` if there is none."""
+        """Follow the session with this id. Raises ``UnknownName`` if there is none."""
         hosts = HOSTS if host is None else [get_host(host)]
         for each in hosts:
             if each.name not in self._excluded_hosts:
                 followers = list(self._followers(each, session_id))
                 if followers:
-                    # A program that moves a session may leave the old file behind.
+                    # If a program moves a session, it may leave the old file behind.
                     return max(followers, key=lambda f: f.source.file.mtime_ns)
         shown = label(session_id, _MAX_ID_CHARS)
         raise UnknownName(
@@ -243,7 +243,8 @@ class LiveSessions:
         # A subagent may be in the file of the session that it works for.
         named = session_id.partition("/")[0]
         for source in iter_sources(host, self._machine):
-            # Files of other names are not even opened; a database has all sessions.
+            # Files with other names are not even opened; a database contains all
+            # sessions.
             if isinstance(source, Source) and (
                 is_named_after(source.file.path, named) or _is_database(source)
             ):
@@ -256,10 +257,10 @@ class LiveSessions:
     def find_newest(
         self, folder: Path, *, host: str | None, since: datetime | None
     ) -> tuple[str, Path] | None:
-        """The session in ``folder`` that was written last, and its transcript.
+        """The session in ``folder`` that was written to last, and its transcript.
 
-        Only those written since a time count, and subagents only if there is nothing
-        else: it is a fork that has a parent, too.
+        Only those written to since ``since`` count, and subagents only if there is
+        nothing else: a fork may have a parent, too.
         """
         names = {str(each) for each in both_names(folder)}
         hosts = HOSTS if host is None else [get_host(host)]
@@ -294,7 +295,7 @@ class LiveSessions:
     def _follow(self, source: Source, session_id: str | None) -> AnyFollower | None:
         """A follower; None for a file that does not grow line by line.
 
-        Of a database, only a session that is named can be followed.
+        In a database, only a session that is named can be followed.
         """
         path = source.file.path
         if source.host in self._excluded_hosts or self._exclude(path):

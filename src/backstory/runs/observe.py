@@ -1,8 +1,8 @@
-"""Record what is new in a list of messages that a loop shows again and again.
+"""Record what is new in a list of messages that a loop passes again and again.
 
-Loops add to their list, some to the last message in it, and some remove, edit or trim
-older messages. So a list that continues the last one is recorded from where that ended;
-in any other, each part is compared with how often it was recorded.
+Loops append to their list, some to the last message in it, and some remove, edit or
+trim older messages. So if a list continues the last one, it is recorded from where that
+ended; otherwise, each part is compared with the number of times it was recorded.
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ class MessageObserver:
         self._start_over()
 
     def _start_over(self) -> None:
-        # What was read at each place of the list.
+        # What was read at each position in the list.
         self._read: list[list[Part]] = []
-        # How often the list has each part.
+        # How often each part is in the list.
         self._counts: Counter[int] = Counter()
 
     def observe(self, messages: Sequence[object]) -> BadQuery | None:
@@ -48,7 +48,7 @@ class MessageObserver:
                 read.append([])
                 errors[place] = exc
         if read[: len(self._read)] != self._read:
-            # Messages were removed or edited: a turn that is new may be anywhere.
+            # Messages were removed or edited: a new turn may be anywhere.
             self._start_over()
         first = len(self._read)
         for parts in read[first:]:
@@ -70,7 +70,7 @@ class MessageObserver:
         return [clean_part(part) for part in self._reader.read(message)]
 
     def _record_if_new(self, part: Part) -> None:
-        """Record a part if the list has it more often than it was recorded."""
+        """Record a part if it is in the list more often than it was recorded."""
         call = self._recorder.calls.match(part)
         key = part_key(part)
         self._counts[key] += 1

@@ -1,7 +1,7 @@
 """Record what happens in a run, leaving out what is not history.
 
-The same thing may come again, in a list that is observed twice or with its JSON written
-differently. It is recognized by its role, its call and its text.
+The same thing may come again, in a list that is observed twice, or with its JSON
+written differently. It is recognized by its role, its call and its text.
 """
 
 from collections import Counter, deque
@@ -23,13 +23,13 @@ from backstory.values.structs import FrozenStruct, replace
 
 # Enough of a call to say what its result is about.
 _ABOUT_CHARS = 300
-# Longer JSON is compared as it is written.
+# Longer JSON is compared as written.
 _MAX_JSON_CHARS = 64 * 1024
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 def clean_part(part: Part) -> Part:
-    """The part without half characters, which neither a database nor JSON can hold."""
+    """The part without unpaired surrogates, which no database and no JSON can hold."""
     name = part.tool_name
     if part.text.isascii() and (name is None or name.isascii()):
         return part
@@ -44,7 +44,7 @@ def clean_part(part: Part) -> Part:
 
 
 class ToolCall(FrozenStruct):
-    """What the result of a tool call needs to know about the call."""
+    """What must be known about a tool call to record its result."""
 
     tool_name: str | None = None
     about: str = ""
@@ -54,10 +54,10 @@ class ToolCall(FrozenStruct):
 class CallMatcher:
     """Matches results with their calls, given all parts in order.
 
-    Some programs number their calls from the start again in every turn, and some give
-    them no ids: then results come in the order of the calls. ``earlier`` has the calls
-    of earlier messages. Of the tools that were given out, those of ``session`` count,
-    or all if it is None.
+    Some programs restart the numbering of their calls in every turn, and some give them
+    no ids: then, results come in the order of the calls. ``earlier`` has the calls of
+    earlier messages. Of the tools that were given out, those of ``session`` count, or
+    all if it is None.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CallMatcher:
         self._without_id: deque[ToolCall] = deque()
 
     def match(self, part: Part) -> ToolCall:
-        """The call that a part is or answers; an empty one for what is said."""
+        """The call that a part is or answers; an empty one for spoken words."""
         match part.role:
             case Role.TOOL_CALL:
                 return self._add_call(part)
@@ -128,7 +128,7 @@ class IterationCounter:
         self._was_input = True
 
     def count(self, role: Role, iteration: int | None) -> int:
-        """The iteration of something that happens now; the caller may know it."""
+        """The iteration of something that happens now, unless the caller knows it."""
         is_output = role in OUTPUTS
         if iteration is not None:
             self.current = number = iteration
@@ -136,7 +136,7 @@ class IterationCounter:
             self.current += self._was_input and self._has_output
             number = self.current
         else:
-            # What a user says is for the next model call.
+            # What a user says belongs to the next model call.
             number = self.current + (role is Role.USER and self._has_output)
         self._has_output |= is_output
         self._was_input = not is_output
@@ -147,7 +147,7 @@ class IterationCounter:
 
 
 class Recorder:
-    """Adds to the items of a run what is history. Not safe for several threads."""
+    """Adds whatever is history to the items of a run. Not safe for several threads."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Recorder:
     ) -> str | None:
         """Keep a part; return the id of its item, or None if it is not history.
 
-        ``call`` is what ``calls`` answered for this part, if it was asked already.
+        ``call`` is what ``calls`` returned for this part, if it was already asked.
         """
         if part.role not in RUN_ROLES:
             return None
@@ -230,7 +230,7 @@ class Recorder:
     # -- what is known of a result ---
 
     def find_or_record(self, part: Part, call: ToolCall) -> OriginalResult:
-        """A result before it was trimmed; it is recorded if it never was.
+        """A result before it was trimmed; it is recorded if it has not been.
 
         A loop may have changed a message after it was observed.
         """
@@ -261,11 +261,11 @@ class Recorder:
         return OriginalResult(part.text, None)
 
     def is_echo(self, item: RunItem, *, is_exact: bool, document_chars: int) -> bool:
-        """Whether an item most likely repeats the query of the model, not the answer.
+        """Whether an item most likely repeats the model's query, and is not the answer.
 
-        That is what the model said in the turn in which it searches, and the prompt of
-        that turn, unless the prompt has the exact words of the query or is longer than
-        ``document_chars``, and so most likely a document.
+        That applies to what the model said in the turn in which it searches, and to the
+        prompt of that turn, unless the prompt has the exact words of the query or is
+        longer than ``document_chars``, and so is most likely a document.
         """
         now = self.iterations.current
         if item.role in OUTPUTS:
@@ -275,9 +275,9 @@ class Recorder:
 
 
 def part_key(part: Part) -> int:
-    """What a part is recognized by when it comes again.
+    """What identifies a part when it comes again.
 
-    Spaces around it do not count, nor how its JSON is written.
+    White space around it does not matter, nor does the formatting of its JSON.
     """
     text = part.text.strip()
     if part.role not in _SPOKEN and text[:1] in ("{", "["):

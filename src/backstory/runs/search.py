@@ -1,6 +1,6 @@
 """Find what answers a query in the items of one run.
 
-Passages are ranked, so that a line in a long log weighs as much as the same line alone.
+Passages are ranked, so that a line in a long log counts as much as the same line alone.
 The score is BM25 as a share of the best possible; a passage with the exact words of the
 query comes before all others. A hit shows the text around the match, verbatim.
 """
@@ -23,18 +23,18 @@ from backstory.values.runs import MAX_RESULTS, RunHit, RunItem
 from backstory.values.structs import FrozenStruct
 
 PASSAGE_CHARS = 1_600
-# A longer phrase may be missed where it lies across a cut.
+# A longer phrase may be missed if it lies across a cut.
 OVERLAP_CHARS = 200
-# How much of a passage may be given up to end at a line or between words.
+# How much of a passage may be given up so that it ends at a line or between words.
 _LINE_SLACK_CHARS = 400
 _WORD_SLACK_CHARS = 40
 _SPACE = re.compile(r"\s")
 
-# How many passages are scored. They may all come from one long log; then more are
-# ranked, and the best passage of each item goes before the others.
+# How many passages are scored. If they are all from one long log, more are ranked, and
+# the best passage of each item is put before the others.
 _MAX_SCORED = 100
 _MAX_RANKED = 2_000
-# Passages are all short, so their length says less than the length of documents.
+# Passages are all short, so their length says less than that of documents.
 _B = 0.5
 # The question itself has all the words of the query, but not the answer.
 _ECHO_SHARE = 0.25
@@ -52,8 +52,8 @@ class IndexedItem(FrozenStruct):
     """An item with its number in the run and the spans of its passages.
 
     The passages of a run are numbered consecutively: with gaps, each entry of the index
-    would take three bytes more. ``cuts`` are the starts and ends of the passages, in
-    turn; it is empty for an item that is one passage.
+    would take three more bytes. ``cuts`` are alternately the starts and the ends of the
+    passages; it is empty for an item that is a single passage.
     """
 
     number: int
@@ -85,7 +85,7 @@ def cut_item(
 ) -> IndexedItem:
     """Cut an item into passages, numbered from ``first_passage``."""
     spans = cut_passages(item.text)
-    # There are many: a list of pairs would take ten times the memory.
+    # There are many of these: a list of pairs would take ten times the memory.
     cuts = array("Q", chain.from_iterable(spans)) if len(spans) > 1 else ()
     return IndexedItem(number, item, size_bytes, first_passage, cuts)
 
@@ -93,7 +93,7 @@ def cut_item(
 def cut_passages(text: str) -> list[Span]:
     """The spans of a text's passages, which overlap; an empty text is one passage.
 
-    Because of the overlap, what lies across a cut is whole in one of the passages.
+    Because of the overlap, what lies across a cut is complete in one of the passages.
     """
     if len(text) <= PASSAGE_CHARS:
         return [(0, len(text))]
@@ -155,11 +155,10 @@ def search_items(
     is_echo: Callable[[RunItem, bool], bool],
     named: RunItem | None = None,
 ) -> tuple[RunHit, ...]:
-    """The best places in the items, best first; of equal ones the newest first.
+    """The best places in the items, best first; of equal ones, the newest first.
 
-    ``named`` is the item that the query names by its id, and comes before all others.
-
-    ``is_echo`` says whether an item most likely repeats the query rather than answers
+    ``named`` is the item that the query names by its id; it comes before all others.
+    ``is_echo`` says whether an item most likely repeats the query instead of answering
     it; its second argument is whether the item has the exact words.
     """
     found = _find_passages(query, items) or _find_text(query, items)
@@ -175,7 +174,7 @@ def search_items(
         hit = _to_hit(each, query, snippet_chars)
         if not any(_is_duplicate(hit, other) for other in hits):
             hits.append(hit)
-    # The sort is stable: of hits with the same score the newest stays first.
+    # The sort is stable: of hits with the same score, the newest stays first.
     return tuple(sorted(hits, key=lambda hit: -hit.score))
 
 
@@ -192,7 +191,7 @@ def _lower_if_echo(found: _Found, is_echo: Callable[[RunItem, bool], bool]) -> _
 def _prefer_results(found: Sequence[_Found]) -> list[_Found]:
     """Show a result instead of its call, unless the call has the exact words.
 
-    The best passage of the result takes over the call's score.
+    The best passage of the result gets the call's score.
     """
     calls: dict[str | None, _Found] = {
         each.indexed.item.call_id: each
@@ -236,7 +235,7 @@ def _find_passages(query: Query, items: SearchedItems) -> list[_Found]:
         each for each in (query.text, *query.phrases) if len(each) <= PASSAGE_CHARS
     ]
     chosen = set(_choose(partial(index.rank, terms), items))
-    # Fewer are all that have any of the words, and so all that have a phrase.
+    # If there are fewer, they are all that have any of the words, let alone a phrase.
     if len(chosen) == _MAX_SCORED:
         for phrase in phrases:
             chosen.update(_choose(partial(index.rank_phrase, phrase), items))
@@ -254,7 +253,7 @@ def _find_passages(query: Query, items: SearchedItems) -> list[_Found]:
 
 
 def _choose(rank: Callable[[int], list[int]], items: SearchedItems) -> list[int]:
-    """The best passages, from as many items as can be shown, if there are as many."""
+    """The best passages, from as many different items as can be shown, if possible."""
     best = rank(_MAX_SCORED)
     numbers = {items.item_of(passage_id).number for passage_id in best}
     if len(best) < _MAX_SCORED or len(numbers) >= MAX_RESULTS:
@@ -307,9 +306,10 @@ def _is_within_word(pair: str) -> bool:
 
 
 def _find_text(query: Query, items: SearchedItems) -> list[_Found]:
-    """Items that contain the query literally: punctuation, a part of a word."""
+    """Items that contain the query literally, such as punctuation or part of a word."""
     found: list[_Found] = []
-    # Folding every text takes longer than searching it; punctuation does not need it.
+    # Folding every text takes longer than searching it, and punctuation needs no
+    # folding.
     has_letters = any(map(str.isalnum, query.folded))
     for indexed in reversed(items.by_number.values()):
         if len(found) == _MAX_SCORED or not query.folded:

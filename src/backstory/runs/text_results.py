@@ -1,7 +1,7 @@
 """Tool results that a loop passes to its model as text, in a message of another role.
 
-The loop says which texts these are; answers of our own tools are known without that.
-So a result is recorded as one, can be trimmed, and never passes for the user's words.
+The loop says which texts these are; answers of our own tools are recognized anyway. So
+a result is recorded as one, can be trimmed, and never passes for the user's words.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ FindResults = Callable[[object], Sequence[TextResult]]
 class _ReadPart(FrozenStruct):
     """A part, and its number among the parts that its dialect reads.
 
-    None for a result that is a piece of another part's text.
+    The number is None for a result that is a piece of another part's text.
     """
 
     part: Part
@@ -33,7 +33,7 @@ class _ReadPart(FrozenStruct):
 
 
 class MessageReader:
-    """Reads messages in any dialect, with the results that are texts in them."""
+    """Reads messages in any dialect, including results that are text in them."""
 
     def __init__(self, find_results: FindResults | None, answers: OwnAnswers) -> None:
         check_function(find_results, "find_results")
@@ -45,9 +45,9 @@ class MessageReader:
         return [each.part for each in self._read(message)]
 
     def replace_results(self, message: object, texts: Mapping[int, str]) -> JsonObject:
-        """A copy of a message in which some tool results have another text.
+        """A copy of a message in which some tool results have a different text.
 
-        ``texts`` are keyed by their place among what ``read`` returns.
+        ``texts`` are keyed by their position in the list that ``read`` returns.
         """
         plain = to_plain(message)
         of_dialect: dict[int, str] = {}
@@ -72,7 +72,7 @@ class MessageReader:
             if not found:
                 read.append(_ReadPart(part, number))
                 continue
-            # What is around marked results is the loop's own frame.
+            # What surrounds marked results is the loop's own frame.
             role = Role.SYSTEM if marked else part.role
             split = _split(replace(part, role=role), found)
             read += [
@@ -109,13 +109,13 @@ class MessageReader:
         return [TextResult(answer) for answer in self._answers.find(part.text)]
 
     def _fix(self, message: object, part: Part) -> Part:
-        """A result that cannot be replaced where it is stays as it is."""
+        """Note whether a result cannot be replaced in its message, and must stay."""
         is_fixed = _replace_text(to_plain(message), part.text, "") is None
         return replace(part, is_fixed=is_fixed)
 
 
 def _split(part: Part, results: Sequence[TextResult]) -> Iterator[Part]:
-    """What is said before, between and after results, and the results."""
+    """What is said before, between and after results, and the results themselves."""
     rest = part.text
     media = part.media
     for result in results:
@@ -132,7 +132,7 @@ def _split(part: Part, results: Sequence[TextResult]) -> Iterator[Part]:
 
 
 def _replace_text(message: JsonObject, old: str, new: str) -> JsonObject | None:
-    """A copy of a message with another text; None if it does not have the old one."""
+    """A copy of a message with a different text; None if it lacks the old one."""
     for key in _CONTENT_KEYS:
         changed = _replace_in(message.get(key), old, new)
         if changed is not None:

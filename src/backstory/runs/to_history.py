@@ -1,4 +1,4 @@
-"""A loop's new messages as the history keeps them: what was said, called and returned.
+"""A loop's new messages in the form in which the history keeps them.
 
 A run is gone when it ends; what is made here stays.
 """
@@ -27,10 +27,10 @@ def read_messages(
     answers: OwnAnswers,
     find_results: FindResults | None = None,
 ) -> ReadMessages:
-    """Read messages in any dialect; ``facts`` says of which session they are.
+    """Read messages in any dialect; ``facts`` says which session they belong to.
 
-    System prompts, thinking and what our own tools answered are left out. A result gets
-    the name of its tool, which most dialects say only in the call.
+    System prompts, thinking and the answers of our own tools are left out. A result
+    gets the name of its tool, which most dialects only have in the call.
     """
     check_messages(messages)
     reader = MessageReader(find_results, answers)

@@ -1,8 +1,8 @@
 """Cut long texts to a number of tokens: most of the head, some of the tail.
 
 A marker shows where something was left out. Its id tells the model that the whole text
-can be fetched, and the line below it which part is missing, so that the model need not
-fetch what it has.
+can be fetched, and the line below it says which part is missing, so that the model need
+not fetch what it has.
 """
 
 import re
@@ -21,7 +21,7 @@ _MARKED_ID = re.compile(
 )
 _MISSING = "[characters {start}-{end} of {length}]"
 _ANY_MISSING = re.compile(r"\[characters (\d{1,15})-(\d{1,15}) of (\d{1,15})\]\n")
-# The share of either side that may be given up to cut between lines.
+# The share of either side that may be given up in order to cut between lines.
 _LINE_SHARE = 0.1
 
 
@@ -36,7 +36,7 @@ def find_marked_ids(text: str) -> list[str]:
 
 
 def to_item_id(named: str) -> str:
-    """The id that a text names; models also give the marker, or put ``id=`` before it.
+    """The id that a text names; models also pass the marker, or put ``id=`` before it.
 
     Any other text is returned as it is.
     """
@@ -48,15 +48,16 @@ def to_item_id(named: str) -> str:
 
 
 def is_trimmed(text: str, whole: str, item_id: str) -> bool:
-    """Whether ``text`` is ``whole`` after trimming, with the marker of that id."""
+    """Whether ``text`` is ``whole`` after trimming, with the marker of this id."""
     marker = f"\n{make_marker(item_id)}\n"
-    # The content may contain such a marker too.
+    # The content may itself contain such a marker.
     at = text.find(marker)
     while at >= 0:
         missing = _ANY_MISSING.match(text, at + len(marker))
         if missing:
             start, end, length = map(int, missing.groups())
-            # Numbers first: they are quick, and a long text may have many markers.
+            # Numbers first: comparing them is quick, and a long text may have many
+            # markers.
             if (start, length) == (at, len(whole)) and (
                 text[:at] == whole[:start] and text[missing.end() :] == whole[end:]
             ):
@@ -69,7 +70,7 @@ def is_trimmed(text: str, whole: str, item_id: str) -> bool:
 
 
 def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> str:
-    """As much of the text as fits with the marker: 60 % from its head, 40 % of its end.
+    """As much of the text as fits with the marker: 60 % head, 40 % tail.
 
     Only the marker if nothing else fits.
     """
@@ -116,18 +117,18 @@ def _after_cluster(text: str, start: int) -> int:
 
 
 class Size(NamedTuple):
-    """How large something is, and how small it may be cut."""
+    """How large something is, and the smallest size that it may be cut to."""
 
     tokens: int
     floor: int = 0
 
     def capped(self, cap: int) -> int:
-        """How large it is when everything larger than ``cap`` is cut to it."""
+        """Its size once everything larger than ``cap`` is cut to that."""
         return min(self.tokens, max(cap, self.floor))
 
 
 def find_cap(sizes: Sequence[Size], to_save: int) -> int:
-    """The size to which everything larger must be cut to save ``to_save`` in all.
+    """The size to which everything larger must be cut to save ``to_save`` in total.
 
     So the largest are cut first. 0 if even that does not save enough.
     """

@@ -1,7 +1,7 @@
 """Wrap the function that calls a model: record what goes in and what comes out.
 
 Only the messages are changed, to make them fit. The wrapper never prevents a call:
-messages that it does not understand are sent as they are, and that is logged.
+messages that it does not understand are sent as they are, which is logged.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
 
-# The arguments in which APIs take the messages, and those that say that the provider
+# The arguments in which APIs take the messages, and those which say that the provider
 # keeps the conversation, so that only new messages are sent.
 _MESSAGES = ("messages", "input")
 _CONTINUED = ("previous_response_id", "conversation")
@@ -49,14 +49,14 @@ class CallWrapper(FrozenStruct):
     budget: int | None
     count_tokens: CountTokens | None
 
-    # Any: whatever the API takes and answers.
+    # Any: whatever the API takes and returns.
     def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        # Some providers' clients hide coroutine functions in ordinary ones.
+        # Some providers' clients wrap coroutine functions in ordinary ones.
         if inspect.iscoroutinefunction(inspect.unwrap(create)):
 
             @wraps(create)
             async def call_async(*args: Any, **named: Any) -> Any:
-                # An asynchronous program has it loaded already; others never need it.
+                # An asynchronous program has already loaded it; others never need it.
                 from asyncio import to_thread
 
                 args, named = await to_thread(self._prepare, args, named)
@@ -124,7 +124,7 @@ class CallWrapper(FrozenStruct):
 
     async def _record_awaited(self, awaitable: Any) -> Any:
         answer = await awaitable
-        # As above.
+        # An asynchronous program has already loaded it, as above.
         from asyncio import to_thread
 
         await to_thread(self._record_answer, answer)

@@ -1,4 +1,4 @@
-"""Answer what was worked on: the sessions of some days, by day and project."""
+"""Answer what was worked on: with the sessions of some days, by day and project."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -38,7 +38,7 @@ _MAX_SESSIONS = 50
 _MAX_LOG_UNITS = 500
 _MAX_HEADINGS = 5
 _HEADLINE_CHARS = 100
-# More generations of subagents than there are.
+# Subagents are never nested deeper than this.
 _MAX_DEPTH = 20
 _DAY = timedelta(days=1)
 
@@ -62,7 +62,7 @@ def find_activity(
 ) -> Activity | None:
     """What was done on the days that a request asks for.
 
-    None if it asks for something else.
+    None if it asks for anything else.
     """
     is_limited = request.period.first is not None
     if not request.sources & {HitSource.MESSAGE, HitSource.SESSION}:
@@ -119,7 +119,7 @@ def _share(counts: Sequence[int]) -> int:
 
 
 def _list_days(request: Request, *, today: date) -> list[date]:
-    """The days that are asked for, newest first; none that is still to come."""
+    """The days that are asked for, newest first; future days are left out."""
     period = request.period
     first = None if period.first is None else _local_day(period.first)
     last = today if period.end is None else min(today, _local_day(period.end - 1))

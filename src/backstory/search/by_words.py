@@ -1,7 +1,7 @@
 """Choose the memories for a prompt by their words alone, where there are no vectors.
 
-A memory, and a hook that no server answers, choose by the same rules, each with a
-reader of its own. A hook has no time for more, and imports none of what others need.
+A ``Memory``, and a hook that no server answers, choose by the same rules, each with its
+own reader. A hook has no time for more, and imports nothing that only others need.
 """
 
 import zlib
@@ -42,44 +42,45 @@ if TYPE_CHECKING:
         def match(
             self, words: "NeededWords", limit: int, *, least: float = 0.0
         ) -> Sequence[tuple[int, float]]:
-            """The units that somebody said or noted, the best first, with BM25.
+            """The units that somebody said or noted, best first, with BM25 scores.
 
             Those that score less than ``least`` may be left out.
             """
             ...
 
         def load(self, unit_ids: Sequence[int]) -> Mapping[int, Readable]:
-            """Those of these units that are of the project, by number."""
+            """Those of these units that belong to the project, by number."""
             ...
 
 
-# The spellings of words that a unit must have one of, and of others that count.
+# The spellings of words of which a unit must have one, and of others that add to its
+# score.
 NeededWords = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
 
-# How many units are found by words; of these, how many of the project are read.
+# How many units are found by words, and how many of the project's own are then read.
 _POOL = 150
 _CONSIDERED = 15
-# What a memory must score by BM25, where 1 is the rarity of a word that nothing has: it
-# shares two rare words with the prompt, or is about little else than one.
+# The minimum BM25 score of a memory, where 1 is the rarity of a word that nothing has:
+# the memory shares two rare words with the prompt, or is about little more than one.
 _LEAST_SCORE = 1.1
-# Among fewer units than this, it is enough that a memory shares this many words.
+# If there are fewer units than this, it is enough to share this many words.
 _FEW_UNITS = 50
 _LEAST_SHARED = 3
-# By BM25, a word in a text counts at most so many times its rarity.
+# In BM25, a word in a text counts at most this many times its rarity.
 _MOST_PER_WORD = 2.2
-# Where tools are used, a message with fewer words is an order or a step on the way.
+# Where tools are used, a message with fewer words is an order, or just a step.
 _LEAST_WORDS = 12
-# And with fewer than this, it is not a question either.
+# With fewer words than this, it is not even a question.
 _QUESTION_WORDS = 3
 _READ_CHARS = 4_000
-# What a sentence ends with if another follows.
+# What ends a sentence if another one follows.
 _SENTENCE_ENDS = (". ", "! ", "? ", "\n", "。", "！", "？")
-# Once there are many units, a word in more of them than this says next to nothing.
+# If there are this many units, a word in more than this share says next to nothing.
 _FREQUENT_SHARE = 0.1
 _MANY_UNITS = 1_000
-# A prompt waits for this, so fewer units are scored than for a search.
+# A prompt is waiting, so fewer units are scored than for a search.
 _MAX_SCORED = 2_000
-# A prompt of nothing but these words needs no memories.
+# A prompt with only these words needs no memories.
 _SMALL_TALK = """
     ok okay yes yep no nope thanks thank continue go going next done great good fine
     please proceed sure right nice cool hi hello hey perfect again retry resume start
@@ -96,7 +97,7 @@ def is_worth_searching(query: Query) -> bool:
 
 
 def choose_by_words(query: Query, reader: "WordsReader") -> dict[int, float]:
-    """The units that are worth putting into a prompt, the best first, with scores."""
+    """The units that are worth putting into a prompt, best first, with scores."""
     total = reader.count_units()
     scores = _match_rare(query.subject, total, reader)
     if total < _FEW_UNITS:
@@ -111,11 +112,11 @@ def choose_by_words(query: Query, reader: "WordsReader") -> dict[int, float]:
 def _match_rare(
     terms: Sequence[Term], total: int, reader: "WordsReader"
 ) -> dict[int, float]:
-    """The units that share rare words with a prompt, the best first."""
+    """The units that share rare words with a prompt, best first."""
     counts = reader.count_documents([term.spellings for term in terms])
     words = choose_words(terms, counts, total, max_scored=_MAX_SCORED)
     least = _LEAST_SCORE * rarity(0, total)
-    # Everyday prompts have no rare words, or none that anybody used before.
+    # Most prompts have no rare words, or none that anybody has used before.
     most = sum(rarity(count, total) for count in counts if count) * _MOST_PER_WORD
     if words is None or most < least:
         return {}
@@ -129,9 +130,9 @@ def _match_rare(
 def _match_several(
     terms: Sequence[Term], total: int, reader: "WordsReader"
 ) -> list[tuple[int, float]]:
-    """The units that share several words with a prompt, the best first.
+    """The units that share several words with a prompt, best first.
 
-    In a person's first conversations, hardly a word is rare yet.
+    In a person's first conversations, hardly any word is rare yet.
     """
     shared: dict[int, float] = {}
     for term in terms:
@@ -143,10 +144,10 @@ def _match_several(
 
 
 def _choose(matched: Sequence[int], reader: "WordsReader") -> list[int]:
-    """The first units that are of the project and say something new."""
+    """The first units that belong to the project and say something new."""
     chosen: dict[int, frozenset[str]] = {}
     considered = 0
-    # In parts: most of the time, the first few are enough.
+    # In portions: usually, the first few are enough.
     for start in range(0, len(matched), _CONSIDERED):
         some = matched[start : start + _CONSIDERED]
         loaded = reader.load(some)
@@ -168,8 +169,8 @@ def choose_words(
 ) -> NeededWords | None:
     """Which words are needed and which only help; None if none occurs anywhere.
 
-    The rarest are needed: a unit with none of them is not worth scoring. Roughly
-    ``max_scored`` units are.
+    The rarest are needed: a unit with none of them is not worth scoring. This limits
+    the units that are scored to roughly ``max_scored``.
     """
     known = sorted((count, place) for place, count in enumerate(counts) if count > 0)
     if not known:
@@ -194,7 +195,7 @@ def choose_words(
 def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
     """Whether a message has enough words; in a chat, or as a note, it may be short.
 
-    A question may be short, too, if its answer is not: they are shown together.
+    A question may be short, too, if its answer is not: both are shown together.
     """
     if not is_agentic:
         return True
@@ -207,31 +208,31 @@ def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
 def judge_turn(
     text: str, last: str | None, *, is_question: bool, ends_in_step: bool
 ) -> tuple[bool, bool]:
-    """Whether to show a message, and whether with the last words of its turn.
+    """Whether to show a message, and whether with it the last words of its turn.
 
-    ``last`` is what the agent said last; None if it is the message itself, or nothing.
-    ``ends_in_step``: a tool was called after that, but nothing was said any more,
-    because the turn was interrupted. What ends in a colon is such a step as well: what
-    it announces was not recorded.
-    A step on the way says what is done next, which helps nobody later, and resembles
-    orders to do the same; what came of it is found by itself.
+    ``last`` is what the agent said last; None if that is the message itself, or
+    nothing. ``ends_in_step``: a tool was called after that, but nothing was said any
+    more, because the turn was interrupted. Text that ends in a colon is such a step as
+    well: what it announces was not recorded. A step only says what the agent will do
+    next, which helps nobody later, and resembles orders to do the same; its outcome is
+    found separately.
     """
     ends_in_step = ends_in_step or (text if last is None else last).rstrip().endswith(
         ":"
     )
     is_step = not is_question and (last is not None or ends_in_step)
     is_shown = not is_step or _tells(text)
-    # "Committed as 4f2a91c." is little, but an answer.
+    # "Committed as 4f2a91c." is short, but an answer.
     return is_shown, last is not None and (not ends_in_step or _tells(last))
 
 
 def _tells(step: str) -> bool:
-    """Whether a step tells more than what the agent does next."""
+    """Whether a step says more than what the agent will do next."""
     return len(_find_words(_without_announcement(step))) >= _LEAST_WORDS
 
 
 def _without_announcement(text: str) -> str:
-    """What a step says besides its last sentence, which announces the next call."""
+    """A step without its last sentence, which announces the next call."""
     text = text.strip()
     return text[: max(map(text.rfind, _SENTENCE_ENDS)) + 1]
 
@@ -242,7 +243,7 @@ def _find_words(text: str) -> frozenset[str]:
 
 
 def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:
-    """The places of the texts that say something which is not given already."""
+    """The places of the texts that say something new, not in ``given`` yet."""
     known = fold("\n".join(given))
     known_words = [word_set(piece) for piece in given]
     new = []
@@ -259,11 +260,11 @@ def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:
 def show_replies_once(
     found: Sequence[int], replies: Mapping[int, int], questions: Collection[int]
 ) -> dict[int, int | None]:
-    """Which of some messages to show in which order, each with its reply or without.
+    """Which of some messages to show, in which order, and each one's reply to show.
 
-    An answer is shown beside the question it belongs to, where the first of the two
-    would be, and not once more. Beside a step on the way to it, it is shown if it is
-    not shown anywhere else.
+    An answer is shown once, next to its question, in the place of whichever comes
+    first. With a step that leads to it, an answer is shown only if it is not shown
+    elsewhere.
     """
     asked = {
         replies[each]: each for each in found if each in questions and each in replies
@@ -281,6 +282,6 @@ def show_replies_once(
 
 
 def memory_key(text: str) -> str:
-    """A short text that is the same for all memories that say the same."""
+    """A short text that is the same for all memories that say the same thing."""
     words = " ".join(text.split()).encode("utf-8", errors="surrogatepass")
     return f"{zlib.crc32(words):08x}{zlib.adler32(words):08x}"

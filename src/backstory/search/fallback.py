@@ -54,14 +54,14 @@ FindNotes = Callable[[], Iterable[FoundNote | Problem]]
 Why = tuple[str, str]
 
 _WORD = re.compile(r"[^\W_]+")
-# What each kind of hit is called in a notice.
+# The name of each kind of hit in a notice.
 _SOURCE_NAMES = (
     ("messages", {HitSource.MESSAGE}),
     ("titles", {HitSource.SESSION}),
     ("notes", {HitSource.MEMORY, HitSource.DAILY_LOG}),
     ("guidance files", {HitSource.GUIDANCE}),
 )
-# Having all the words is worth less than having the query as typed.
+# Having all the words counts for less than having the query as typed.
 _WORDS_SCORE = 0.5
 
 
@@ -97,7 +97,7 @@ class FallbackSearch:
     """Searches the history and the Markdown files themselves.
 
     ``find_notes`` gives the notes of the home, ``find_guidance`` the guidance files of
-    all projects, which takes long.
+    all projects, which takes a long time.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class FallbackSearch:
     # -- reading ---
 
     def _find(self, request: Request, where: UnitFilter, until: float) -> _Found:
-        """Read what is asked for; guidance last, because finding it takes longest."""
+        """Read what the request covers, guidance last: finding it takes longest."""
         found = _Found()
         matcher = _Matcher(request.query)
         sessions = {
@@ -288,7 +288,8 @@ class _Matcher:
         self._terms = [
             tuple(map(_without_accents, term.spellings)) for term in query.subject
         ]
-        # For every term, the strings of which a text with the term has at least one.
+        # For every term, some strings: a text with the term contains at least one of
+        # them.
         self._needed = [
             {
                 _without_accents(fold(term.text)),
@@ -305,7 +306,7 @@ class _Matcher:
         )
 
     def may_match(self, text: str) -> bool:
-        """A quick check, always true for text that is not ASCII."""
+        """A quick check, which always passes text that is not ASCII."""
         folded = fold(text)
         return (
             not folded.isascii()
@@ -329,7 +330,7 @@ class _Matcher:
 
 
 def _without_accents(text: str) -> str:
-    """The text as the index compares words."""
+    """The text in the form in which the index compares words."""
     if text.isascii():
         return text
     letters = unicodedata.normalize("NFD", text)
@@ -342,7 +343,7 @@ def _read_titles(
     where: UnitFilter,
     found: _Found,
 ) -> None:
-    """Find sessions by title and preview, unless a message of theirs was found."""
+    """Find sessions by title and preview, unless one of their messages was found."""
     known = {unit.container for unit in (*found.as_typed, *found.with_words)}
     for session in sessions:
         unit = session_unit(session)

@@ -24,12 +24,12 @@ from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Stren
 from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
-# Neither whether an answer is weak nor what comes first may depend on how many hits
-# are wanted.
+# The number of hits that are wanted must affect neither whether an answer is weak nor
+# which hit comes first.
 MIN_JUDGED = 10
-# The words of a query must be this near to each other to count.
+# The words of a query must be this close together to count.
 _COVERED_CHARS = 1_000
-# How many times as much is retrieved, step by step, while most hits say the same.
+# How many times as much is retrieved, step by step, as long as most hits are repeats.
 _WIDTHS = (1, 4, 16)
 
 
@@ -54,7 +54,7 @@ class HitSearch(FrozenStruct):
             chosen = self._choose(
                 request, found, ranked, profile, hydrator, limit=wanted
             )
-            # More is retrieved while most hits say the same.
+            # More is retrieved as long as most hits are repeats.
             is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
             if chosen.is_full or is_varied or time.monotonic() >= until:
                 break
@@ -97,7 +97,7 @@ class HitSearch(FrozenStruct):
                 score_hit(query, each, profile, hydrator=hydrator, meter=meter)
                 for each in some
             ]
-            # Before the cut, which could drop hits of the agent's own project.
+            # Before cutting the list, which could drop hits of the agent's own project.
             kept = request.own.sort(hit for hit in hits if hit is not None)
             warm_ups = (
                 self._find_warm_ups(kept) if profile.ranks_warm_ups_last else set()
@@ -134,7 +134,7 @@ def _session_id(hit: Hit) -> int | None:
 class _Choice(Struct):
     """Hits that say something new, and the number of those that did not.
 
-    If there are enough, only strong ones are added. ``noise`` are hits that help only
+    Once there are enough, only strong ones are added. ``noise`` are hits that help only
     if there are no others.
     """
 
@@ -176,7 +176,7 @@ class _Choice(Struct):
             for kept, known in self._kept
             if overlap(words, known) > DUPLICATE_SHARE
         ]
-        # Of two that only differ in a value, the later one may have replaced the other.
+        # If two differ only in a value, the later one may have replaced the other.
         return bool(alike) and not (len(alike) == 1 and differ_in_value(hit, alike[0]))
 
     def _is_repeat(self, hit: Hit) -> bool:
@@ -193,13 +193,13 @@ def score_hit(
 ) -> Hit | None:
     """A hit with its score, and what the score was made from; without an excerpt.
 
-    None if it was just deleted, or has nothing to do with the query.
+    None if it was deleted just now, or has nothing to do with the query.
     """
     candidate = ranked.candidate
     hit = hydrator.to_hit(candidate.unit_id)
     if hit is None:
         return None
-    # Words that are scattered over a long text answer nothing together.
+    # Words scattered over a long text do not add up to an answer.
     densest = find_densest(hit.text, query, max_chars=_COVERED_CHARS)
     coverage = meter.measure(densest, hit.text)
     if not profile.is_relevant(ranked, coverage.share):
@@ -227,8 +227,8 @@ def _judge(
 ) -> Strength:
     """How well a hit answers by itself.
 
-    An agent's "Let me run the tests" is near to many questions, but answers none that
-    has other words.
+    An agent's "Let me run the tests" is close to many questions, but answers only those
+    with the same words.
     """
     strength = judge_candidate(query, candidate, coverage)
     if strength is not Strength.FAIR or not candidate.is_step:
@@ -240,14 +240,14 @@ def _find_passage(text: str, best: BestPassage | None) -> tuple[int, int] | None
     if best is None:
         return None
     passages = cut_passages(text)
-    # A message that turned out to be damaged has another text.
+    # A message that turned out to be damaged has a different text.
     return passages[best.number] if best.number < len(passages) else None
 
 
 def add_excerpt(hit: Hit, query: Query, passages: Mapping[int, BestPassage]) -> Hit:
     """The hit with the part of its text that is shown.
 
-    ``passages`` are the nearest ones of long messages, by number.
+    ``passages`` are the nearest ones of long messages, by unit number.
     """
     passage = _find_passage(hit.text, passages.get(hit.message_id or 0))
     shown = excerpt(hit.text, query, max_chars=EXCERPT_CHARS, passage=passage)
@@ -255,9 +255,9 @@ def add_excerpt(hit: Hit, query: Query, passages: Mapping[int, BestPassage]) -> 
 
 
 def repeats_message(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:
-    """Whether a hit is a session whose title or preview is a message found as well.
+    """Whether a hit is a session whose title or preview was also found as a message.
 
-    A title is often the beginning of a message, cut off within a word.
+    A title is often the beginning of a message, cut in the middle of a word.
     """
     if hit.source is not HitSource.SESSION or hit.session is None:
         return False

@@ -20,7 +20,7 @@ from backstory.values.units import (
 
 
 class NoteSource(Protocol):
-    """Gives the texts and files of units in Markdown files; an index does."""
+    """Gives the texts and files of units in Markdown files, as an index does."""
 
     def get_notes(self, unit_ids: Collection[int]) -> Mapping[int, Note]: ...
 
@@ -28,7 +28,7 @@ class NoteSource(Protocol):
 
 
 class Hydrator:
-    """Makes hits of units; their scores are set later."""
+    """Turns units into hits; their scores are set later."""
 
     def __init__(self, history: HistoryStore, notes: NoteSource) -> None:
         self._history = history
@@ -55,7 +55,7 @@ class Hydrator:
             return
         found = self._history.get_messages(unit_ids)
         self._messages |= found
-        # Often only the call names the tool that a result comes from.
+        # Often, only the call says which tool a result comes from.
         calls = [
             (message.session_id, message.call_id)
             for message in found.values()
@@ -79,7 +79,7 @@ class Hydrator:
             self._files |= self._note_source.get_files(missing)
 
     def to_hit(self, unit_id: int) -> Hit | None:
-        """The hit, still without a score; None if the unit is gone."""
+        """The hit, without a score yet; None if the unit is gone."""
         unit = self._units[unit_id]
         if isinstance(unit.container, FileRef):
             return self._note_hit(unit, unit.container)

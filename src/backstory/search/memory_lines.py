@@ -22,7 +22,7 @@ def name_conversation(day: str, title: str) -> str:
 
 
 def write_session(day: str, title: str, messages: int, name: str) -> str:
-    """A session of a day on one line: its title, and what to open it by."""
+    """A session of a day on one line: its title, and the name to open it by."""
     count = f"{messages} message{'' if messages == 1 else 's'}"
     return f"- [{name_conversation(day, title)}] {count}, session: {label(name, 60)}"
 
@@ -38,8 +38,8 @@ def write_memory(
 ) -> str:
     """A memory on one line, after where it comes from.
 
-    The reply, its speaker and its text, follows on a line of its own. Of long texts,
-    what fits the query is shown.
+    The reply, given as its speaker and text, follows on a line of its own. Of a long
+    text, only the part that fits the query is shown.
     """
     shown = _cut(text, query, _MAX_MEMORY_CHARS, passage)
     line = f"- [{origin}] {_before(speaker)}{shown}"
@@ -60,10 +60,10 @@ def _cut(
     passage: tuple[int, int] | None = None,
 ) -> str:
     """The part of a text that fits the query, on one line."""
-    # Masked before it is cut: half a secret would not be recognized.
+    # Masked before it is cut, or half a secret would not be recognized.
     masked = mask_secrets(text)
     if query is not None and len(masked) > max_chars:
-        # Only long texts need them.
+        # Only long texts need these.
         from backstory.text.excerpts import excerpt
         from backstory.text.passages import find_masked
 

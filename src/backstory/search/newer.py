@@ -1,7 +1,7 @@
 """Find the hits that were replaced later, and put what replaced them first.
 
-A decision that was changed is found twice, and the older text often fits the query as
-well or better. Both are shown: the later one first if it fits about as well, and the
+A decision that was changed is found twice, and the older text often fits the query just
+as well or better. Both are shown: the later one first if it fits about as well, and the
 older one says that there is a newer one.
 """
 
@@ -20,7 +20,7 @@ from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.query import Query
 from backstory.values.structs import replace
 
-# A hit with this share of another's score fits about as well.
+# A hit with this share of another one's score fits about as well.
 _ABOUT_AS_WELL = 0.75
 _SAYS = (Role.USER, Role.ASSISTANT)
 _NOTES = (HitSource.MEMORY, HitSource.DAILY_LOG)
@@ -31,9 +31,9 @@ _ASKS_FOR_OLD = lazy_pattern(
 
 
 def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, those that were replaced with the latest one that replaces them.
+    """The hits; each that was replaced has the latest one that replaces it.
 
-    Only what is shown of them counts, so they must have their excerpts.
+    Only the excerpts are compared, so all hits must have theirs.
     """
     asked = telling_words(" ".join(term.text for term in query.subject))
     said = {
@@ -52,7 +52,7 @@ def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
             and _replaces_any(said[later], said[number], hits[later])
         ]
         if newer:
-            # Of the latest conversation about it, what fits best.
+            # From the latest conversation that replaces it, the best hit.
             last = [hit for hit in newer if hit.session == newer[0].session]
             best = max(last, key=lambda hit: hit.score)
             marked[number] = replace(hits[number], newer=best)
@@ -60,7 +60,7 @@ def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def put_newer_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, each that replaces another before that one if it fits about as well."""
+    """The hits, each one before those that it replaces if it fits about as well."""
     ordered = list(hits)
     if _ASKS_FOR_OLD.search(query.folded):
         return ordered
@@ -78,9 +78,9 @@ def put_newer_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
 def add_newer(query: Query, chosen: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
     """Chosen hits, and those that replace them, each before what it replaces.
 
-    However little the later one resembles the query: who is told what was decided has
-    to be told what has become of it. For a query that asks for what was before, each
-    comes after what it replaces.
+    It does not matter how little the later one resembles the query: a reader who learns
+    what was decided must learn what became of it. If the query asks for an earlier
+    state, each comes after what it replaces.
     """
     by_key = {_key(hit): hit for hit in hits}
     asks_for_old = _ASKS_FOR_OLD.search(query.folded)
@@ -125,7 +125,7 @@ def _may_decide(hit: Hit) -> bool:
 def _may_replace(later: Hit, earlier: Hit) -> bool:
     if _age_key(later) == _age_key(earlier) or not _is_same_project(later, earlier):
         return False
-    # In one conversation, the agent tells what it did as it was told.
+    # In the same conversation, the agent only reports doing what it was told.
     is_same_session = (
         later.session is not None
         and earlier.session is not None

@@ -6,14 +6,14 @@ _MISSING = lazy_pattern(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 
 
 def render_missing(waiting: int, total: int) -> str:
-    """The notice that some of the texts wait for their vectors."""
+    """The notice that some of the texts are waiting for their vectors."""
     return (
         f"texts without a vector yet, searched by words alone: {waiting:,} of {total:,}"
     )
 
 
 def parse_missing(notice: str) -> float | None:
-    """The share of texts that wait, for that notice; None for any other."""
+    """The share of texts that are waiting, from that notice; None for any other."""
     found = _MISSING.fullmatch(notice)
     if found is None:
         return None

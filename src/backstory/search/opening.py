@@ -1,7 +1,7 @@
 """What an agent is given when a session begins: the long-term memory, recent work.
 
 The highlights are the blocks of the last days' logs that are about sessions of the same
-project, the newest first. After a session was compacted, it is also told how to find
+project, newest first. If the session was compacted, the agent is also told how to find
 what was dropped.
 """
 
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 class SessionOpening:
     """Writes what an agent is given when a session begins.
 
-    ``is_log_of`` says whether the block of a daily log with that marker is about a
-    session. ``isolates_projects``: nothing of a session outside of the folder is told,
-    not even of one in a folder around it.
+    ``is_log_of`` says whether the block of a daily log with a certain marker is about a
+    session. ``isolates_projects``: nothing is told about sessions outside the folder,
+    not even in one that contains it.
     """
 
     def __init__(

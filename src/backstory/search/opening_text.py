@@ -1,7 +1,7 @@
-"""Write what an agent is given when a session begins, from notes that were read.
+"""Write what an agent is given when a session begins, from notes already read.
 
-A memory and a hook that no server answers write the same text, so nothing that is slow
-to import is imported here.
+A ``Memory`` and a hook that no server answers write the same text, so nothing that is
+slow to import is imported here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from backstory.text.tokens import CountTokens
 
-# A session is told what the logs of so many days say. A log may be about what was said
-# as many days before.
+# The last N days whose logs are told to a session. A log may also be about what was
+# said up to N days before it.
 RECENT_DAYS = 7
 # The share kept for the highlights if the long-term memory would fill everything.
 _RECENT_PERCENT = 40
@@ -43,7 +43,7 @@ def iter_recent(
     read_log: "Callable[[date], str]",
     is_ours: Callable[[str], bool],
 ) -> "Iterator[tuple[date, str]]":
-    """The blocks of logs with markers that ``is_ours`` knows, the newest first."""
+    """The blocks of logs whose markers pass ``is_ours``, newest first."""
     # Most homes have no logs.
     from backstory.notes.daily_logs import split_blocks
 

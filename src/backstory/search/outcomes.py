@@ -1,8 +1,8 @@
-"""Add to each message what its turn came to, and leave out what are only steps to it.
+"""Add the outcome of its turn to each message, and leave out mere steps.
 
-An agent says what it does next ("Let me check the logs first."), calls a tool, and so
-on, until it answers. Such a step reminds nobody of anything, unless it also tells what
-was found so far. Where somebody interrupted the turn, there is no answer.
+An agent says what it will do next ("Let me check the logs first."), calls a tool, and
+so on, until it answers. Such a step is no use as a memory, unless it also says what was
+found so far. If somebody interrupted the turn, there is no answer.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -22,8 +22,9 @@ _TOOLS = (Role.TOOL_CALL, Role.TOOL_RESULT)
 def add_outcomes(hits: Iterable[Hit], history: HistoryStore) -> Iterator[Hit]:
     """The hits that may help, each with the agent's last words in its turn.
 
-    Last words that tell nothing, because the turn was interrupted, are left out.
-    A question whose answer was replaced later says so like the answer itself.
+    If the last words say nothing because the turn was interrupted, they are left out. A
+    question whose answer was replaced later points to the newer one, as the answer
+    does.
     """
     hits = tuple(hits)
     newer = {hit.message_id: hit.newer for hit in hits}
@@ -52,7 +53,7 @@ def add_outcomes(hits: Iterable[Hit], history: HistoryStore) -> Iterator[Hit]:
 
 
 def _find_place(hit: Hit) -> Place | None:
-    """Where a hit is, if its turn may come to something."""
+    """Where a hit is, if its turn can have an outcome."""
     is_asked = hit.role is Role.USER
     is_by_agent = hit.role is Role.ASSISTANT and bool(hit.part("agentic"))
     if not (is_asked or is_by_agent) or hit.session is None or hit.position is None:
@@ -67,7 +68,7 @@ def _last_of(place: Place, replies: dict[Place, Message]) -> Place:
 
 
 def _find_steps(places: Collection[Place], history: HistoryStore) -> set[Place]:
-    """Those messages right after which a tool was called."""
+    """The messages that were immediately followed by a tool call."""
     if not places:
         return set()
     following = history.get_ranges(

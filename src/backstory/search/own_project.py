@@ -1,7 +1,7 @@
-"""The project of the agent that asks: it comes first, or nothing else is shown.
+"""The project of the agent that asks: it comes first, or is all that is shown.
 
-An agent's project is the folder that its session ran in. People are asked about
-everything they have; agents are told first what was said where they work, and with
+An agent's project is the folder that its session ran in. People search everything they
+have; agents are first told what was said where they work, and with
 ``search.isolate_projects`` nothing else, except for the person's long-term memory.
 """
 
@@ -14,8 +14,8 @@ from backstory.text.arguments import to_path
 from backstory.values.hits import Hit, HitSource
 from backstory.values.structs import FrozenStruct
 
-# What a hit of another project counts: with less than this of its score, one of the
-# agent's own project stands behind it.
+# The weight of hits from other projects: a hit from the agent's own project comes first
+# unless its score is less than this share of the other's.
 _OTHER_PROJECT_SHARE = 0.85
 ISOLATION = "search.isolate_projects"
 KEPT_APART = (
@@ -43,20 +43,20 @@ class OwnProject(FrozenStruct):
         )
 
     def shows_hit(self, hit: Hit) -> bool:
-        """Whether the agent may see a hit; the long-term memory is of all projects."""
+        """Whether the agent may see a hit; the long-term memory is for all projects."""
         is_own_memory = hit.source is HitSource.MEMORY and hit.session is None
         return is_own_memory or self.shows(hit.project)
 
     def sort(self, hits: Iterable[Hit]) -> tuple[Hit, ...]:
         """The hits, those of the agent's project before others that fit as well.
 
-        What contains the query as it was typed stays before what only resembles it.
+        A hit that contains the query as typed stays before one that only resembles it.
         """
         folder = self.folder
         if folder is None:
             return tuple(hits)
         hits = tuple(hits)
-        # Most hits are of a few projects.
+        # Most hits belong to a few projects.
         others = {
             project
             for project in {hit.project for hit in hits}
@@ -74,5 +74,5 @@ ANYONE = OwnProject()
 
 
 def absolute_folder(folder: str | Path) -> Path:
-    """The folder that an agent works in. Raises ``BadQuery`` for what is no path."""
+    """The folder that an agent works in. Raises ``BadQuery`` if it is not a path."""
     return Path(to_path(folder, "folder")).absolute()

@@ -1,9 +1,9 @@
 """Run several searches under one deadline.
 
 Python runs one thread at a time, and searches that take a few milliseconds each lose
-more by handing over to each other than they gain: side by side, those of one query took
-a third more of the processor than one after the other. So they share one thread, and
-only what waits for a slow one is moved to others.
+more by handing over to each other than they gain: in parallel, those of one query took
+a third more processor time than one after the other. So they share one thread, and only
+those that wait for a slow one are moved to other threads.
 """
 
 import os
@@ -18,9 +18,9 @@ from backstory.errors import StoreProblem
 from backstory.system.threads import DaemonThreadPool, Future, wait_for_all
 from backstory.values.structs import Struct, field
 
-# For tasks of searches that run at once, or wait for a slow one.
+# For tasks of simultaneous searches, and tasks that wait for a slow one.
 _THREADS = 12
-# How long a task may keep others waiting, and at most which share of the time there is.
+# How long a task may hold up others, and the maximum share of the available time.
 _PATIENCE_S = 0.05
 _PATIENCE_SHARE = 0.25
 # How long closing waits for the threads; one may be stuck in an embedder.
@@ -40,8 +40,8 @@ class Outcome(Struct, Generic[Found]):
 class Parallel:
     """Threads for searches. A task that is late is abandoned with its thread.
 
-    Searches that do not overlap all run in the same thread: each thread has a
-    connection of its own, whose cache has the pages that they read.
+    Searches that do not overlap all run in the same thread: each thread has its own
+    connection, whose cache has the pages that earlier searches read.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Parallel:
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
         before_waiting: Callable[[], None] = lambda: None,
     ) -> None:
-        """``around`` is entered by each thread for its tasks, one after the other.
+        """``around`` is entered by each thread that runs tasks, once for all of them.
 
-        ``before_waiting`` is called by whoever waits for them.
+        ``before_waiting`` is called by the thread that waits for them.
         """
         self._around = around
         self._before_waiting = before_waiting
@@ -89,7 +89,7 @@ class Parallel:
         for _ in list(waiting):
             threads.submit(work)
         wait_for_all(futures.values(), until - time.monotonic())
-        # Nobody waits for those that have not even begun.
+        # Tasks that have not even begun are dropped.
         waiting.clear()
         outcome: Outcome[Found] = Outcome()
         for name, future in futures.items():

@@ -68,13 +68,13 @@ def _find_ends(name: str, known: Iterable[str]) -> Iterator[str]:
         pieces = _SEPARATOR.split(folder)[1:][-len(wanted) :]
         if [piece.casefold() for piece in pieces] == wanted:
             ends.add(folder[-len("/".join(pieces)) :])
-    # Only the one spelled as typed, if there is one.
+    # If one is spelled as typed, only that one.
     yield from [end for end in ends if end == name] or sorted(ends)
 
 
 def _folder_hint(typed: str, known: Sequence[str], *, is_path: bool) -> str:
     if not known:
         return "no conversation has been read yet; run 'backstory index'"
-    # Windows' rules also split the paths of other systems.
+    # Windows' rules can split the paths of other systems as well.
     names = known if is_path else [PureWindowsPath(each).name for each in known]
     return nearest_hint(typed, dict.fromkeys(filter(None, names)))

@@ -83,9 +83,9 @@ _RELEVANT_SHARE = 0.4
 class Context(FrozenStruct):
     """What to put below the system prompt, and what it was made from.
 
-    ``text`` is empty if there is nothing to add; ``tokens`` is what it costs as the
-    caller counts, or else the most it can cost; ``memories`` are the hits in it, found
-    for the query ``parsed``.
+    ``text`` is empty if there is nothing to add; ``tokens`` is its cost as the caller
+    counts, or else its maximum cost; ``memories`` are the hits in it, found for the
+    query ``parsed``.
     """
 
     text: str = ""
@@ -95,7 +95,7 @@ class Context(FrozenStruct):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What identifies the memories, for the ``given`` of the session's next."""
+        """What identifies the memories, to pass as ``given`` with the next prompt."""
         return tuple(memory_key(hit.text) for hit in self.memories)
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class ContextOptions(FrozenStruct):
 class PromptContext:
     """Finds and formats the memories that a prompt is given.
 
-    ``is_log_of`` says whether the block of a daily log with that marker is about a
+    ``is_log_of`` says whether the block of a daily log with a certain marker is about a
     session; ``folder`` is the current one.
     """
 
@@ -150,8 +150,9 @@ class PromptContext:
         """Build what to put below the system prompt. Never raises.
 
         ``session`` is the prompt's own; what was said in it is left out. ``project`` is
-        the folder that it is about; None for the current one. ``given`` are the keys of
-        the memories that the session has; then it also has the long-term memory.
+        the folder that the prompt is about; None for the current one. ``given`` are the
+        keys of the memories that the session already has; if passed, it also has the
+        long-term memory.
         """
         try:
             return self._build(prompt, session, max_tokens, project, given)
@@ -159,7 +160,7 @@ class PromptContext:
             # The message says what is wrong; a traceback would not help anybody.
             logger.warning("no memories for this prompt: %s", exc)
         except Exception:
-            # A prompt must not fail because its memories do, whatever the cause.
+            # A prompt must not fail because its memories fail, for whatever reason.
             logger.exception("no memories for this prompt")
         return Context()
 
@@ -221,7 +222,7 @@ class PromptContext:
     def _find_memories(
         self, query: Query, asking: Sequence[Session], folder: Path | None
     ) -> tuple[Hit, ...]:
-        """Hits worth adding to a prompt, not of its own session and subagents."""
+        """Hits worth adding to a prompt, not of its own session or its subagents."""
         if not self._options.max_memories or not is_worth_searching(query):
             return ()
         request = replace(
@@ -233,7 +234,7 @@ class PromptContext:
                 SessionRef(each.session_id) for each in asking
             ),
             timeout_s=self._options.timeout_s,
-            # An error that the prompt quotes is in many results of tools.
+            # An error message quoted in the prompt is in many tool results.
             is_spoken=True,
         )
         own = {(each.host, each.native_id) for each in asking}
@@ -262,7 +263,7 @@ class PromptContext:
     ) -> list[str]:
         """The sessions of the project if a prompt asks what was done on some days.
 
-        None if there are so few that messages of them say it better.
+        Empty if there are so few that their messages say it better.
         """
         if not query.days or not self._options.max_memories:
             return []
@@ -287,9 +288,10 @@ class PromptContext:
         return listed if len(listed) > self._options.max_memories else []
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
-        """A check whether a hit is what a daily log says about the session that asks.
+        """A check whether a hit is what a daily log says about the asking session.
 
-        Its blocks are known by their markers: a title may change, or be another's too.
+        Its blocks are recognized by their markers: titles change, and need not be
+        unique.
         """
 
         @cache
@@ -338,9 +340,10 @@ def build_context(
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
     ``said`` is what was said in the prompt's own session, which is not repeated.
-    ``seal`` marks the text as ours. Of long texts, what fits the ``query`` is shown.
-    ``overview`` are lines that follow the hits.
-    If the session was given the long-term memory before, that is not repeated either.
+    ``seal`` marks the text as ours. Of a long text, only the part that fits the
+    ``query`` is shown. ``overview`` are lines that follow the hits.
+    ``is_memory_given``: the session already has the long-term memory, so it is not
+    repeated.
     """
     pieces = list(iter_memory_pieces(memory))
     if is_memory_given:
@@ -370,7 +373,7 @@ class _Sections(FrozenStruct):
     overview: Sequence[str]
 
     def write(self, room: int, cost: LineCost) -> tuple[str, tuple[Hit, ...]]:
-        """As much as fits into some tokens, and the hits that are in it."""
+        """As much as fits into ``room`` tokens, and the hits that are in it."""
         room -= cost([MEMORIES_END])
         whole = fit_section(MEMORY_HEADING, self.pieces, room, cost)
         given = [*whole, *self.said]
@@ -393,8 +396,8 @@ class _Sections(FrozenStruct):
 
 
 def _show_replies_once(hits: Sequence[Hit]) -> Iterator[Hit]:
-    """The hits to show, without those that others show, and replies shown before."""
-    # Messages by their numbers, which are positive, and all else by others.
+    """The hits to show, none twice, and none with a reply that is shown elsewhere."""
+    # Messages by their ids, which are positive, and all other hits by negative numbers.
     numbered = {hit.message_id or -place: hit for place, hit in enumerate(hits, 1)}
     kept = show_replies_once(
         list(numbered),
@@ -412,7 +415,7 @@ def _show_replies_once(hits: Sequence[Hit]) -> Iterator[Hit]:
 
 def _new_hits(hits: Sequence[Hit], given: Sequence[str]) -> Iterator[Hit]:
     """The hits that say something the prompt does not have already."""
-    # Compared as the agent would see them.
+    # Compared in the form in which the agent sees them.
     texts = (mask_secrets(hit.text).strip() for hit in hits)
     return (hits[place] for place in leave_out_known(texts, given))
 

@@ -1,7 +1,7 @@
-"""The vectors of queries: each is made once, and waited for only so long.
+"""The vectors of queries: each is made once, within a time limit.
 
-A server may hang, or load its model for some time first. A search goes on without its
-vector then, but its request does too: a server that loads a model for nobody may stop.
+A server may hang, or may first have to load its model. The search then goes on without
+a vector, but the request continues: a server that loads a model for nobody may stop.
 """
 
 import threading
@@ -17,13 +17,13 @@ from backstory.system.threads import DaemonThreadPool, Future
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# How long after a failure of the embedder it is not asked.
+# How long the embedder is not asked again after a failure.
 _REST_S = 30.0
 # How many vectors are kept, for searches that run at the same time.
 _MAX_VECTORS = 16
-# How many requests may go on for which no search waits.
+# How many requests may continue without a search that waits for them.
 _THREADS = 4
-# How long closing waits for a model in this process, whose threads have to end first.
+# How long closing waits for a model in this process, whose threads must end first.
 _END_WAIT_S = 1.0
 
 
@@ -31,8 +31,8 @@ class QueryVectors:
     """Has vectors of queries made; after a failure, none for a while.
 
     They are made in other threads, while a search does what needs no vector. Without a
-    ``timeout_s``, it waits for as long as it takes: a model in this process makes
-    progress.
+    ``timeout_s``, the search waits as long as it takes: a model in this process is sure
+    to make progress.
     """
 
     _lock: threading.Lock
@@ -41,7 +41,7 @@ class QueryVectors:
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = timeout_s
         self._failed: tuple[float, str] | None = None
-        # By embedder and text; the latest last.
+        # By embedder and text; newest last.
         self._vectors: dict[tuple[str, str], Vector] = {}
         self.reset_after_fork()
         reset_in_child(self)
@@ -54,7 +54,7 @@ class QueryVectors:
         self._threads.shutdown(wait_s=_END_WAIT_S if self._timeout_s is None else 0)
 
     def find_failure(self) -> str | None:
-        """Why the embedder is not asked for a while; None if it is."""
+        """Why the embedder is not asked at the moment; None if it is."""
         failed = self._failed
         if failed is None:
             return None
@@ -62,11 +62,11 @@ class QueryVectors:
         return reason if time.monotonic() - failed_at < _REST_S else None
 
     def rest(self, reason: str) -> None:
-        """Do not ask the embedder for a while, or until a request that goes on ends."""
+        """Do not ask the embedder for a while, or until a running request ends."""
         self._failed = (time.monotonic(), reason)
 
     def start(self, embedder: Embedder, text: str) -> "Future[Vector]":
-        """Have the query's vector made; a search needs it once for every round."""
+        """Have the query's vector made; a search needs it once per round."""
         vector = self._find(embedder, text)
         if vector is None:
             return self._threads.submit(partial(self._make, embedder, text))

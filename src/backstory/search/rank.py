@@ -1,14 +1,14 @@
-"""Put what was found in order, and keep the explanation.
+"""Sort what was found, and record why.
 
-Everything that was found is scored both by words and by meaning, and only then
-compared; age never takes a score below a floor. What contains the query as it was typed
-stands before everything that only resembles it. The formulas of the spec, which do none
-of this, are in ``spec_profile``.
+Everything that was found is scored both by words and by meaning before it is compared;
+age never takes a score below a floor. Hits that contain the query as typed come before
+all that only resemble it. The spec's formulas, which do none of this, are in
+``spec_profile``.
 
 A session is agentic if tools were used in it. There, most of what an agent says are
-steps ("Let me run the tests"): near to many questions, the answer to none. So how much
+steps ("Let me run the tests"): close to many questions, the answer to none. So how much
 a message says is judged by its length and by whether a tool was used right after it,
-and what it is about by the request it answers, not by its neighbours.
+and what it is about, by the request it answers, not by its neighbours.
 """
 
 import math
@@ -28,34 +28,35 @@ from backstory.values.units import OF_A_DAY, UNSPOKEN, Container, UnitKind
 
 # How much a message's session adds to it.
 _SESSION_SHARE = 0.3
-# How much a message's neighbours add to it; two away is often the same speaker.
+# How much a message's neighbours add to it; the next but one often has the same
+# speaker.
 _BESIDE_SHARE = 0.1
 _NEXT_BUT_ONE_SHARE = 0.05
-# How much the best passage of a long message counts; the rest is the whole message.
+# The share of the best passage of a long message; the rest is the whole message.
 _PASSAGE_SHARE = 0.2
 # A cosine below this is not a good fit, even if it is the best one.
 _GOOD_COSINE = 0.4
-# And one above this is some fit, even if it is the lowest.
+# A cosine above this is some fit, even if it is the lowest.
 UNRELATED_COSINE = 0.2
-# A named day or week beats any wording of another time. A month or a year beats only a
-# somewhat better one: it is often when something happened, and it was told later.
+# A named day or week beats any wording from another time. A month or a year only beats
+# a slightly better one: it often says when something happened, and it was told later.
 _SHORT_DAYS = 7
 _SHORT_BONUS = 1.0
 _LONG_BONUS = 0.3
 _PHRASE_BONUS = 0.3
-# The meaning score of a unit without a vector, as a share of its words score.
+# The meaning score of a unit without a vector, as a share of its word score.
 _UNEMBEDDED_SHARE = 0.6
 # What was said counts more than a tool's output or a summary.
 _ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6, UnitKind.TASK: 0.6}
-# In a chat, a long answer has a bit of everything; the question says what it was about.
+# In a chat, a long answer touches on many things; the question says what it is about.
 _LONG_ANSWER_BYTES = 500
 _LONG_ANSWER_WEIGHT = 0.75
-# In an agentic session, the weight of a message with few bytes, and from how many bytes
-# on it rises to one. What an agent says right before it uses a tool is a step.
+# In an agentic session, the weights of very short messages, and the sizes between which
+# it rises to one. What an agent says right before it uses a tool is a step.
 _STEP_WEIGHT, _ANSWER_WEIGHT = 0.5, 0.75
 _FEW_BYTES, _ANSWER_BYTES = 60, 300
 _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES = 0.8, 15, 60
-# Where a query names one of several people, the weight of what the others said.
+# If a query names one of several people, the weight of what the others said.
 _OTHERS_WEIGHT = 0.8
 # How much the request adds to a message of the agent that answers it.
 _REQUEST_SHARE = 0.1
@@ -90,8 +91,8 @@ class Candidate(NamedTuple):
     the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
     for what nobody said, such as a tool's output. ``request_id`` is the message of the
     user that a message of an agentic session answers, and ``is_step`` says that a tool
-    was used right after it. ``passage`` is the nearest one of a long message.
-    ``was_said`` is false for tools' calls and results, and for titles and previews.
+    was used right after it. ``passage`` is the nearest passage of a long message.
+    ``was_said`` is false for tool calls and results, and for titles and previews.
     """
 
     unit_id: int
@@ -114,7 +115,7 @@ class Candidate(NamedTuple):
 class Ranked(NamedTuple):
     """A candidate with its score in [0, 1], and the numbers it was made from.
 
-    ``parts`` is made on demand: of hundreds that are ranked, about ten are explained.
+    ``parts`` is made on demand: hundreds are ranked, but only about ten are explained.
     """
 
     candidate: Candidate
@@ -143,7 +144,7 @@ def to_candidates(
 ) -> list[Candidate]:
     """What was found, with everything that the score depends on.
 
-    ``said_by_others`` are messages of others than the person whom the query names.
+    ``said_by_others`` are messages by anyone but the person whom the query names.
     """
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
@@ -153,7 +154,7 @@ def to_candidates(
         unit_id, kind, container, position, said_at, size = unit
         is_agentic = container in found.agentic
         part = found.turn_parts.get(unit_id, _NO_TURN)
-        # By position, because names take as long as all the rest.
+        # Positional, because keywords would take as long as everything else here.
         return Candidate(
             unit_id,
             HIT_SOURCES[kind],
@@ -208,7 +209,7 @@ def _role_weight(kind: UnitKind, size: int, is_agentic: bool, is_step: bool) -> 
 
 
 def _rise(size: int, lowest: float, low: int, high: int) -> float:
-    """From ``lowest`` to 1 while a size goes from ``low`` to ``high``, by its order."""
+    """From ``lowest`` to 1, by the logarithm of a size from ``low`` to ``high``."""
     share = math.log(max(size, low) / low) / math.log(high / low)
     return lowest + (1 - lowest) * min(1.0, share)
 
@@ -223,9 +224,8 @@ def rank(
 ) -> list[Ranked]:
     """All candidates, best first; ties are broken by age, then by id.
 
-    ``days`` are those that the query names.
-
-    If some are exact matches, they get the upper half of the scores.
+    ``days`` are those that the query names. If some candidates are exact matches, they
+    get the upper half of the scores.
     """
     words = divide_by_best({each.unit_id: each.words for each in candidates})
     meaning = _normalize_cosines(
@@ -276,7 +276,7 @@ def rank(
             added / whole,
             source_weights[each.source],
             each.role_weight,
-            # Of several that are what was typed, the newest is wanted first.
+            # If several contain exactly what was typed, the newest is wanted first.
             weights.age_factor(each.age_days, wants_recent=wants_recent or is_exact),
         )
         score = math.prod(factors)
@@ -297,7 +297,7 @@ def rank(
 
 
 def find_exact(candidates: Sequence[Candidate]) -> frozenset[int]:
-    """The candidates that contain what was typed: as words, if any contains it so."""
+    """The candidates that contain what was typed; those with it as words, if any."""
     typed = [each for each in candidates if each.has_phrase]
     whole = [each for each in typed if each.words > 0]
     return frozenset(each.unit_id for each in whole or typed)
@@ -330,7 +330,7 @@ def _session_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, fl
 def _beside_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, float]:
     """What the messages before and after each message add to it.
 
-    In an agentic session, only what the request adds to the messages that answer it.
+    In an agentic session, only the request adds to the messages that answer it.
     """
     added: dict[int, float] = {}
     for members in groups:
@@ -356,14 +356,14 @@ def _beside_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, flo
 
 
 def _mix(cosine: float, passage: BestPassage | None) -> float:
-    """How near a message is: as a whole, and a long one also by its best passage."""
+    """How near a message is: as a whole and, if it is long, by its best passage."""
     if passage is None:
         return cosine
     return (1 - _PASSAGE_SHARE) * cosine + _PASSAGE_SHARE * passage.cosine
 
 
 def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
-    """Scale from 0 for the lowest to 1 for the best, if they are unrelated and good."""
+    """Scale to 0 to 1, from the lowest to the best, or to fixed limits beyond these."""
     lowest = min([*cosines.values(), UNRELATED_COSINE])
     best = max([*cosines.values(), _GOOD_COSINE])
     return {key: (cosine - lowest) / (best - lowest) for key, cosine in cosines.items()}

@@ -28,7 +28,7 @@ from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import SessionRef, UnitKind
 
-# Chunks are made of what was said, not of tool output or titles.
+# Chunks consist of what was said, without tool output or titles.
 WITHOUT_CHUNK = frozenset({UnitKind.OTHER, UnitKind.SESSION})
 
 
@@ -74,7 +74,7 @@ class ChunkSearch(FrozenStruct):
         meter = CoverageMeter(
             found.rarity, found.highest_rarity, self.index, find_names(request.query)
         )
-        # As many as for a search, so that the order does not depend on the limit.
+        # As many as a search uses, so that the order does not depend on the limit.
         block = 2 * max(request.limit, MIN_JUDGED)
         for start in range(0, len(ranked), block):
             some = ranked[start : start + block]
@@ -92,7 +92,7 @@ class ChunkSearch(FrozenStruct):
                 )
                 if hit is not None:
                     hits[id(hit)] = hit, chunk
-            # Before the cut, which could drop hits of the agent's own project.
+            # Before cutting the list, which could drop hits of the agent's own project.
             for hit in request.own.sort(hit for hit, _ in hits.values()):
                 if len(chosen) == request.limit:
                     return list(chosen.values()), repeats
@@ -111,7 +111,7 @@ class ChunkSearch(FrozenStruct):
 
 
 def weigh_for_chunks(weights: Weights) -> Weights:
-    """Weights for memory_search: one share of words; sources and age do not count."""
+    """Weights for memory_search: one share of words; source and age do not count."""
     return replace(
         weights,
         memory_words=weights.message_words,
@@ -156,7 +156,7 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
         "conversation" if isinstance(chunk.container, SessionRef) else "file",
         _source_name(hit),
         hit.score,
-        # Masked before it is cut: half a secret would not be recognized.
+        # Masked before it is cut, or half a secret would not be recognized.
         excerpt(
             mask_secrets(text), query, max_chars=BYTES_PER_TOKEN * MAX_CHUNK_TOKENS
         ),

@@ -1,9 +1,10 @@
 """Search a server beside this machine, and rank what both find as one.
 
 A score is relative to the best match of its own search, so the scores of two searches
-cannot be compared as they are. What can be compared is how well a hit answers by
-itself, its strength, and what the scores were made from: how well the words and the
-meaning of the best matches fit. So hits are sorted by strength, then by scaled scores.
+cannot be compared as they are. What can be compared is a hit's strength, that is, how
+well it answers by itself, and what the scores were made from: how well the words and
+the meaning of the best matches fit. So hits are sorted by strength, then by scaled
+scores.
 """
 
 import logging
@@ -21,13 +22,13 @@ from backstory.values.structs import replace
 
 logger = logging.getLogger(__name__)
 
-# Any: what a server answers is JSON, which is checked here.
+# Any: a server's answer is JSON, which is checked here.
 Json = Any
 Ask = Callable[[], Json]
 # The raw numbers that can be compared between searches.
 _WORDS, _MEANING = "bm25", "cosine"
 _ORDER = {strength: number for number, strength in enumerate(Strength)}
-# Time for the answer to arrive, beyond what the server was given.
+# Time for the answer to arrive, on top of the server's own limit.
 _SLACK_S = 0.5
 
 
@@ -40,7 +41,7 @@ class RemoteSearch:
         self._timeout_s = timeout_s
         self._found: list[Hit] = []
         self._notice = f"{_host_of(url)} gave no answer in time"
-        # A daemon: nobody waits for a server that takes too long.
+        # A daemon: the process must not wait for a server that takes too long.
         self._thread = threading.Thread(
             target=self._run, name="backstory-remote", daemon=True
         )
@@ -65,8 +66,8 @@ class RemoteSearch:
     ) -> SearchResult:
         """The hits of both from some sources, best first.
 
-        ``is_known`` is whether a session is on this machine as well: then only what was
-        found here is shown of it.
+        ``is_known`` says whether a session is on this machine as well: then, only what
+        was found here is shown of it.
         """
         self._thread.join(self._timeout_s + _SLACK_S)
         if self._thread.is_alive() or self._notice:
@@ -96,9 +97,9 @@ def merge(ours: Sequence[Hit], theirs: Sequence[Hit]) -> list[Hit]:
 
 
 def _find_scale(hits: Sequence[Hit], best: Mapping[str, float]) -> float:
-    """How good the best matches of a side are, compared with the best of all."""
+    """How good the best matches of one side are, compared with the best of both."""
     own = {name: max((hit.part(name) for hit in hits), default=0.0) for name in best}
-    # A side without any vectors is not worse for it; one without the words is.
+    # A side without vectors does not lose by that; a side without the words does.
     shares = [
         own[name] / most
         for name, most in best.items()
@@ -111,7 +112,7 @@ def _find_scale(hits: Sequence[Hit], best: Mapping[str, float]) -> float:
 
 
 def parse_hits(answer: Json, url: str) -> list[Hit]:
-    """The hits in an answer; what makes no sense is left out."""
+    """The hits in an answer; whatever makes no sense is left out."""
     results = answer.get("results") if isinstance(answer, dict) else None
     listed = results if isinstance(results, list) else []
     found = (
@@ -160,7 +161,7 @@ def _parse_session(given: dict[str, Json], number: int) -> Session | None:
             "host": str(host),
             "session": {"id": str(native_id), "title": str(title)},
         }:
-            # No session of ours has such a number.
+            # No session of ours has a negative number.
             return Session(
                 -number, host, native_id, title, as_text(given.get("project")),
                 None, None, None, None, 0, as_text(given.get("excerpt")) or "", None,

@@ -19,8 +19,8 @@ class Filters(FrozenStruct):
     """Where to search, as the caller gave it.
 
     Days are local and both ends are included; ``days`` means the last N. ``session`` is
-    the one that asks: its current turn is not found. ``folder`` is the one that the
-    agent that asks works in; None for a person.
+    the one that asks: its current turn is not found. ``folder`` is where the asking
+    agent works; None for a person.
     """
 
     host: str | None = None
@@ -37,10 +37,10 @@ class Request(FrozenStruct):
 
     ``containers`` are the sessions and files to search, None for all; ``without`` are
     units that must not be found, such as the message that asks, and
-    ``without_containers`` whole sessions. ``own`` is the project of the agent that
-    asks. ``timeout_s`` is for callers that cannot wait as long as the settings allow.
-    ``is_spoken``: of messages, only what a user or their agent said, not what tools and
-    subagents were given or tools returned.
+    ``without_containers`` whole sessions. ``own`` is the project of the asking agent.
+    ``timeout_s`` is for callers that cannot wait as long as the settings allow.
+    ``is_spoken``: of the messages, only what a user or their agent said, not what was
+    passed to tools and subagents or returned by them.
     """
 
     query: Query
@@ -69,7 +69,7 @@ class Request(FrozenStruct):
         )
 
 
-# A few combinations are asked for again and again.
+# The same few combinations are requested again and again.
 @lru_cache(maxsize=64)
 def _to_kinds(sources: frozenset[HitSource]) -> frozenset[UnitKind]:
     return frozenset(kind for kind, source in HIT_SOURCES.items() if source in sources)

@@ -40,15 +40,15 @@ from backstory.values.units import UNSPOKEN, Container, SessionRef, UnitKind
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# How many units the searches by words and by meaning return: enough for a good one that
-# only the other ranks high.
+# How many units the searches by words and by meaning return: enough to include a good
+# one that only the other ranks high.
 POOL = 100
 _MEANING_POOL = 64
-# And how many the search by text returns, the newest; it only looks whether others that
-# were found have the text as well.
+# How many of the newest the search by text returns; for other units that were found, it
+# only checks whether they have the text as well.
 _TEXT_POOL = 64
 _DAY_POOL = 50
-# How many units with the longest phrase of a query are searched for the others.
+# How many units with a query's longest phrase are searched for its other phrases.
 _MAX_WITH_PHRASE = 10_000
 # Roughly how many units are scored by words, at 0.5 microseconds each.
 _MAX_SCORED = 40_000
@@ -60,9 +60,9 @@ _WORDS_ALONE = "searched by words alone"
 class Retrieved(Struct):
     """What one search found, or all of them: units and their scores so far.
 
-    ``frequent`` are texts that may be in more units than were listed. ``agentic``
-    are the sessions in which tools were used, and ``turn_parts`` are those of the
-    agent's messages in them. ``passages`` are those of long messages that are nearest.
+    ``frequent`` are texts that may be in more units than were listed. ``agentic`` are
+    the sessions in which tools were used, and ``turn_parts`` the parts that the agent's
+    messages play in them. ``passages`` are the nearest ones of long messages.
     """
 
     words: dict[int, float] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Retrieved(Struct):
         return rarity(0, self.unit_count)
 
     def add(self, other: "Retrieved") -> None:
-        """Add what another search found; its scores replace older ones."""
+        """Add what another search found; its scores replace earlier ones."""
         self.words |= other.words
         self.cosines |= other.cosines
         self.with_text += other.with_text
@@ -141,8 +141,8 @@ class Retriever:
     def get_ready(self, text: str) -> None:
         """Begin, for the first query, to load what takes longer than most searches.
 
-        The model and the index do most of it without Python, so it goes on beside what
-        a search does first: reading what is new, and finding words.
+        The model and the index load mostly without the interpreter, so this runs in
+        parallel to what a search does first: reading what is new, and finding words.
         """
         if self._is_ready:
             return
@@ -151,8 +151,8 @@ class Retriever:
             embedder = self._find_embedder()
             if embedder is not None:
                 embedder.get_ready()
-        # After the libraries: while they are imported, every thread that needs Python
-        # now and then holds them up.
+        # After the libraries: while they are being imported, every thread that needs
+        # the interpreter now and then slows them down.
         self.index.get_ready(fold(text))
 
     # -- everything at once ---
@@ -160,7 +160,7 @@ class Retriever:
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int = 1
     ) -> Retrieved:
-        """Search in every way, then score all that was found by words and by meaning.
+        """Search in every way, then score everything found by words and by meaning.
 
         ``until`` is the deadline on the monotonic clock; ``width`` multiplies the
         number of units that each search returns.
@@ -194,7 +194,7 @@ class Retriever:
         # Stops early enough to leave time for scoring.
         until -= _SCORING_SHARE * max(0.0, until - time.monotonic())
         found = Retrieved()
-        # Its vector is made while the others search.
+        # The vector is made while the other searches run.
         embedding = self._start_embedding(query.text, found)
         retrievals: dict[str, Retrieval] = {
             "by words": lambda: self._by_words(query, where, pool),
@@ -208,8 +208,8 @@ class Retriever:
             )
         self.run(retrievals, found, until=until)
         if found.frequent and len(found.words) + len(found.with_text) < text_pool:
-            # There are no more units with the words, so others must fill the list:
-            # those in which the query is part of longer words.
+            # No other units have the words, so the list is filled with those in which
+            # the query is part of longer words.
             self.run(
                 {
                     "by text": lambda: self._newest_with_text(
@@ -224,13 +224,13 @@ class Retriever:
     def _score(self, found: Retrieved, *, until: float, has_all_words: bool) -> None:
         """Score everything that was found, by words and by meaning.
 
-        ``has_all_words``: what was not found by words has none of them.
+        ``has_all_words``: units not found by words have none of them.
         """
         unit_ids = frozenset(found.unit_ids)
         plan, vector = found.plan, found.vector
         frequent = tuple(found.frequent)
         scorers: dict[str, Retrieval] = {}
-        # If all words are needed, matching has scored them as well.
+        # If all words are needed, matching has already scored them.
         if plan is not None and plan.helpful:
             scorers["by words"] = lambda: self._score_words(plan, unit_ids)
         elif plan is not None and not has_all_words:
@@ -250,7 +250,7 @@ class Retriever:
     ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
-        Notices say which failed; if all did, the first problem is raised.
+        Notices say which of them failed; if all did, the first problem is raised.
         """
         outcome = self._parallel.run(retrievals, until=until)
         for name in retrievals:
@@ -261,7 +261,8 @@ class Retriever:
             else:
                 self._report_late(name, found)
         if outcome.late:
-            # Only those that have begun: a task still waiting for a thread never will.
+            # Only those that have begun: a task that still waits for a thread never
+            # will.
             begun = {each for each in outcome.late.values() if each is not None}
             self.index.interrupt(begun)
         if outcome.failed and len(outcome.failed) == len(retrievals):
@@ -296,7 +297,7 @@ class Retriever:
         return found
 
     def plan_words(self, query: Query) -> Retrieved:
-        """Find out which words of the query are rare, and plan to look for those."""
+        """Find out which words of the query are rare, and plan to search for those."""
         total = self.index.count_units()
         terms = tuple(dict.fromkeys((*query.terms, *query.subject)))
         found = self.index.count_documents([term.spellings for term in terms])
@@ -349,7 +350,7 @@ class Retriever:
         except (ProviderError, ConfigError) as exc:
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return found
-        # Nobody waits for it after that, and the index may be closed already.
+        # Later, nobody waits for the result, and the index may already be closed.
         if time.monotonic() < until:
             found.cosines |= self.index.nearest(found.vector, where, pool)
         return found
@@ -359,7 +360,7 @@ class Retriever:
     ) -> Retrieved:
         """Score all units that have a vector, and find long messages' best passages.
 
-        ``cosines`` are those that are known already.
+        ``cosines`` are those that are already known.
         """
         unscored = unit_ids - cosines.keys()
         return Retrieved(
@@ -384,7 +385,7 @@ class Retriever:
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
         except StoreProblem as exc:
-            # Only the search by meaning fails, when it wants its vector.
+            # Only the search by meaning fails, when it needs the vector.
             failed: Future[Vector] = Future()
             failed.set_exception(exc)
             return failed
@@ -404,7 +405,7 @@ class Retriever:
         )
 
     def _explain_no_vectors(self, embedder: Embedder, found: Retrieved) -> None:
-        """Say why the index has no vectors that can be searched."""
+        """Add a notice why the index has no vectors that can be searched."""
         made_by = self.index.vectors_made_by()
         if not made_by:
             if self.index.list_to_embed(1):
@@ -415,7 +416,7 @@ class Retriever:
             found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
 
     def explain_missing(self, where: UnitFilter) -> tuple[str, ...]:
-        """Say how much of what was searched by meaning has no vector yet, if any."""
+        """How much of what was searched by meaning has no vector yet, as a notice."""
         if self._query_vectors.find_failure() is not None:
             return ()
         try:
@@ -449,9 +450,9 @@ class Retriever:
         return found
 
     def find_query(self, query: Query, where: UnitFilter, limit: int) -> Retrieved:
-        """Units that contain the query as typed; if none does, what it asks for.
+        """Units that contain the query as typed; if there are none, its parts.
 
-        That is all its quoted phrases or, if there are none, all its words.
+        The parts are all its quoted phrases or, if it has none, all its words.
         """
         found = self.index.find_text(query.folded, where, limit)
         if not found and query.phrases:
@@ -507,7 +508,7 @@ def to_span(days: DayRange) -> tuple[int, int]:
 
 
 def to_utc_span(days: DayRange) -> tuple[int, int]:
-    """The same for what is known by its day only."""
+    """The same for things of which only the day is known."""
     return start_in_utc(days.first), start_in_utc(days.last + timedelta(days=1))
 
 

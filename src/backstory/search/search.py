@@ -1,4 +1,4 @@
-"""Search: finds things in one home, with its index or without.
+"""Search: find things in one home, with its index or without.
 
 The index is derived: if it is missing, it is built; if it is behind, it catches up
 before the search; if it is damaged or cannot be opened, the history and the notes are
@@ -71,7 +71,7 @@ logger = lazy_logger(__name__)
 class SearchOptions(FrozenStruct):
     """What the settings say about searches.
 
-    ``query_timeout_s`` is for the query's vector, if a server makes it.
+    ``query_timeout_s`` limits the time for the query's vector, if a server makes it.
     """
 
     weights: Weights
@@ -174,7 +174,7 @@ class Search:
         is_for_agent: bool = False,
     ) -> Request:
         """A request without any filters, except for what an agent may not see."""
-        # An index in files does not know that it is of part of a memory.
+        # An index in files cannot know that it covers only part of a memory.
         self._history.check_complete()
         is_isolated = is_for_agent and self._options.isolates_projects
         own = OwnProject(folder, is_isolated)
@@ -189,7 +189,7 @@ class Search:
 
     def _find_own(self, own: OwnProject) -> frozenset[Container]:
         """What an agent may see: its project, and the person's long-term memory."""
-        # A note that the index does not know yet has no number to be allowed by.
+        # A note that is not in the index yet has no number that could be allowed.
         with suppress(StoreProblem):
             self._maintainer.catch_up(OF_A_DAY, timeout_s=self._options.timeout_s)
         projects = {each for each in self._history.list_projects() if own.shows(each)}
@@ -235,7 +235,7 @@ class Search:
             asking = get_session(self._history, to_text(session, "session"))
         except UnknownName:
             return frozenset()
-        # Its preview is the last thing said, so it is left out as well.
+        # Its preview is the last thing that was said, so it is left out as well.
         session_unit = session_unit_id(asking.session_id)
         return frozenset(
             {session_unit, *self._history.list_latest_turn(asking.session_id)}
@@ -261,7 +261,7 @@ class Search:
             return self._complete(request, result)
 
     def _complete(self, request: Request, result: SearchResult) -> SearchResult:
-        """With replies, and what else tells a person about the hits."""
+        """Add replies, and whatever else tells a person about the hits."""
         activity = self.find_activity(request)
         if activity is not None and activity.days:
             result = replace(result, activity=activity)
@@ -288,7 +288,7 @@ class Search:
             index = self._files.index
             return find_activity(request, self._history, index, now=self._clock())
         except StoreProblem:
-            return None  # hits are found without an index, too
+            return None  # hits can be found without an index
 
     def find_hits(self, request: Request) -> SearchResult:
         """Hits, best first, without replies or suggestions."""
@@ -321,11 +321,11 @@ class Search:
     def find_by_words(
         self, request: Request, is_wanted: Callable[[Hit], bool]
     ) -> list[Hit] | None:
-        """What is worth putting into a prompt by its words alone, the best first.
+        """What is worth putting into a prompt by its words alone, best first.
 
         None if there are vectors to search, or no index.
         """
-        # Only prompts need it.
+        # Only prompts need these.
         from backstory.search.by_words import choose_by_words
         from backstory.search.words_reader import StoreReader
 
@@ -478,7 +478,7 @@ class Search:
     def _explain(self, problem: StoreProblem) -> tuple[str, str]:
         """Why there is no index to search, and what to do about it.
 
-        Raises the problem itself if it is not with the index.
+        Raises the problem itself if it does not concern the index.
         """
         if not self._files.place.owns(problem):
             raise problem

@@ -1,7 +1,7 @@
 """Sections of a frame of memories: pieces of text under headings of ours.
 
-Pieces are data, so each is safe to show: masked, and every line of it quoted. A section
-has as many whole pieces as its tokens allow.
+Pieces are data, so each is made safe to show: masked, and with every line quoted. A
+section has as many whole pieces as its tokens allow.
 """
 
 import re
@@ -34,7 +34,7 @@ _FENCE = lazy_pattern(r"\s*(```|~~~)")
 
 
 class LineCost:
-    """What lines cost: what they add to a text, counted once for each."""
+    """The cost of lines: how much each adds to a text, counted once per line."""
 
     def __init__(self, count_tokens: "CountTokens") -> None:
         self._count = count_tokens
@@ -93,7 +93,7 @@ def write_frame(
 ) -> tuple[str, int]:
     """A sealed text within ``max_tokens``, and its tokens; empty if nothing fits.
 
-    ``write`` is given the tokens that there is room for.
+    ``write`` is given the number of tokens that are available.
     """
     cost = LineCost(count_tokens)
     room = max_tokens
@@ -101,7 +101,7 @@ def write_frame(
         tokens = count_tokens(text)
         if tokens <= max_tokens:
             return text, tokens
-        # The whole may cost a little more than its lines.
+        # The whole text may cost slightly more than its lines.
         room -= tokens - max_tokens
     return "", 0
 
@@ -164,7 +164,7 @@ def iter_log_pieces(day: "date", block: str) -> Iterator[str]:
         if _HEADING.match(line.lstrip()):
             if group:
                 yield quote_lines("\n".join(group))
-            # Not a heading any more: its list is shown with it, or not at all.
+            # No longer a heading, so that it is shown with its list, or not at all.
             group = [f"{line.strip('# ')}:"]
         else:
             group.append(line)

@@ -17,9 +17,9 @@ from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
 from backstory.values.identity import is_below
 
-# More messages than any session has.
+# No session has more messages, and no store larger ids.
 _MAX_REACH = 10**12
-# Instead of a message's number, which is 1 or more.
+# Stands for the last message; real numbers are 1 or more.
 _LAST = -1
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -55,7 +55,7 @@ def get_session(history: HistoryStore, name: str) -> Session:
     """
     name = to_text(name, "session")
     found = history.find_sessions(name) if name else []
-    # A subagent's id may begin with its parent's, which is then the one meant.
+    # A subagent's id may begin with its parent's; then, the parent is meant.
     ids = {each.native_id for each in found}
     found = [each for each in found if not is_below(each.native_id, ids)]
     if not found:

@@ -1,8 +1,9 @@
-"""Find what was said by somebody else than the person whom a query names.
+"""Find what was said by anybody but the person whom a query names.
 
-In conversations of people, as a messenger exports them, each message begins with the
-name of who said it: "Maria: …". What Maria plans is answered by what she says far more
-often than by what others say, who have the same words and mention her name.
+In conversations between people, as messengers export them, each message begins with the
+name of the person who said it: "Maria: …". A question about Maria's plans is answered
+by what she says far more often than by what others say, who use the same words and
+mention her name.
 """
 
 from collections.abc import Collection
@@ -16,16 +17,16 @@ from backstory.values.units import UnitKind
 
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _MAX_NAMES = 4
-# A name that fewer messages begin with may be a label, such as "Note: …".
+# A name at the beginning of fewer messages may be a label, such as "Note: …".
 _MIN_MESSAGES = 3
 
 
 def find_said_by_others(
     query: Query, found: Retrieved, index: SearchIndex
 ) -> frozenset[int]:
-    """The messages of others in conversations in which the one who is named speaks.
+    """The messages of others in conversations in which the named person speaks.
 
-    None if the query names no speaker, or several.
+    There are none if the query names no speaker, or several.
     """
     names = _find_names(query.text)
     messages = [

@@ -1,8 +1,8 @@
 """The profile ``spec``: the formulas of the spec.
 
-Each list of scores is divided by its best or scaled to its range, a unit missing from a
-list gets nothing from it, and age counts in full. Everything that this profile does
-differently from the tuned one is here; start reading at ``SpecProfile``.
+Each list of scores is divided by its best or scaled to its range, a unit that is
+missing from a list gets nothing from it, and age counts in full. Everything in which
+this profile differs from the tuned one is here; start reading at ``SpecProfile``.
 """
 
 import math
@@ -30,7 +30,7 @@ from backstory.values.units import MESSAGES, UnitKind
 
 # How many units memory_search takes from each list.
 _LIST_POOL = 20
-# How many with the text as typed search_history takes.
+# How many units with the text as typed search_history takes.
 _TEXT_POOL = 200
 _PARTS = ("fit", "source", "age")
 
@@ -124,7 +124,7 @@ class SpecProfile(FrozenStruct):
         return rank_chunks(to_candidates(query, found, now=now), weights)
 
     def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
-        """Everything in a list is a result."""
+        """Always: everything in a list is a result."""
         return True
 
     def is_noise(self, query: Query, hit: Hit) -> bool:
@@ -189,7 +189,7 @@ def blend_by_best(
 ) -> dict[int, float]:
     """The weighted sum of both lists, each divided by its best.
 
-    Without vectors, words alone.
+    Without vectors, only words count.
     """
     return _blend(divide_by_best(words), divide_by_best(cosines), words_weight)
 
@@ -216,7 +216,7 @@ def blend_by_range(
 ) -> dict[int, float]:
     """The weighted sum of both lists, each scaled from its lowest to its best.
 
-    Without vectors, words alone. Unlike in the tuned profile, a unit that is missing
+    Without vectors, only words count. Unlike in the tuned profile, a unit missing
     from a list gets nothing from it.
     """
     return _blend(normalize(words), normalize(cosines), words_weight)

@@ -10,7 +10,7 @@ from backstory.values.history import Session
 from backstory.values.moments import from_microseconds
 from backstory.values.statistics import HOURS, DayCount, GroupCount, Statistics
 
-# A year, and the days that make its weeks whole.
+# A year, and enough days to have whole weeks.
 WEEKS_OF_A_YEAR = 53
 _HOURS_DAMAGED = "the hours are not known: the history is damaged"
 
@@ -25,9 +25,8 @@ def count_statistics(
 ) -> Statistics:
     """Count sessions that were last active from ``first`` to ``last``.
 
-    ``warm_ups`` is how many were left out of them.
-
-    Without either, of the year up to the latest session: whole weeks from Monday on.
+    ``warm_ups`` is how many were left out of ``sessions``. Without either day, count
+    those of the year up to the latest session, in whole weeks beginning on Mondays.
     """
     days = count_days(sessions)
     if first is None and last is None and days:
@@ -57,9 +56,9 @@ def count_statistics(
 
 
 def start_of_year(last: date) -> date:
-    """The Monday with which the year up to a day begins."""
+    """The Monday on which the year up to a day begins."""
     monday = last - timedelta(days=last.weekday())
-    # No date is earlier than the first one.
+    # Not before the first possible date.
     weeks = min(WEEKS_OF_A_YEAR - 1, (monday - date.min).days // 7)
     return monday - timedelta(weeks=weeks)
 
@@ -71,7 +70,7 @@ def day_of(session: Session) -> date | None:
 
 
 def count_days(sessions: Sequence[Session]) -> dict[date, DayCount]:
-    """The days on which sessions were last active, and what was said in those."""
+    """The days on which sessions were last active, and what was said in these."""
     counted = _count_conversations(sessions)
     by_day: dict[date, list[Session]] = {}
     for session in sessions:
@@ -81,7 +80,7 @@ def count_days(sessions: Sequence[Session]) -> dict[date, DayCount]:
 
 
 def _count_conversations(sessions: Sequence[Session]) -> set[int]:
-    """The numbers of sessions without those of subagents whose parent is there."""
+    """The numbers of sessions, without subagents whose parent is among them."""
     return {each.session.session_id for each in nest_subagents(sessions)}
 
 
@@ -133,6 +132,6 @@ def _count_hours(
 def _to_hours(by_quarter_hour: Mapping[int, int]) -> tuple[int, ...]:
     hours = [0] * HOURS
     for start, number in by_quarter_hour.items():
-        # Every zone is some quarters of an hour away from UTC.
+        # The offset of every zone is a multiple of a quarter of an hour.
         hours[from_microseconds(start).in_local_zone().hour] += number
     return tuple(hours)

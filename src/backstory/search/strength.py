@@ -12,35 +12,35 @@ from backstory.values.query import Query, Term
 from backstory.values.structs import FrozenStruct
 
 _COVERAGE_CHARS = 20_000
-# How much of what the best passage of a long message is nearer counts.
+# How much the best passage of a long message counts, if it is nearer than the whole.
 _PASSAGE_SHARE = 0.3
-# Up to this many terms are keywords; more are a question.
+# Up to this many terms are keywords; more make a question.
 _KEYWORDS = 2
-# A hit with this share of the words has all that matters.
+# A hit with this share of the words has all that matter.
 _ALL_WORDS = 0.8
-# A hit that is worth less than this is weak, unless it is this near by meaning alone.
+# A hit with less worth than this is weak, unless it is this near in meaning alone.
 _ENOUGH_WORTH = 0.65
 _NEAR = 0.45
-# A hit that is this near by meaning needs no words.
+# A hit this near in meaning needs no words.
 VERY_NEAR = 0.6
-# A name is rare from this share of the rarity of a word that nothing has: in a memory
-# of 4,000 messages, at most four have it.
+# A name with this share of the highest possible rarity is rare: in a memory of 4,000
+# messages, at most four have it.
 _RARE_NAME = 0.75
 _MIN_NAME_PART = 5
-# How much a word counts that is as rare as a word can be.
+# How much the rarest possible word counts.
 _RAREST_WORD = 9.0
-# How many of the best by words, and by meaning, may show that an answer is not weak. A
+# How many of the best by words, and by meaning, are examined for a strong answer. A
 # long text may have all the words and still score low.
 _PROMISING_BY_WORDS = 100
 _PROMISING_BY_MEANING = 20
 
 
 class Coverage(FrozenStruct):
-    """How many of the query's words a text has; the rare ones count more.
+    """How many of the query's words a text has; rare ones count more.
 
     ``share`` is from 0 to 1; ``rarity`` is the sum of the words' rarities, where 1 is
-    that of a word that nothing has. ``lacks_name`` says that the text lacks a rare name
-    that is in the query.
+    the rarity of a word that nothing has. ``lacks_name``: the query has a rare name
+    that the text lacks.
     """
 
     share: float = 0.0
@@ -54,8 +54,8 @@ _FULL_COVERAGE = Coverage(1.0, math.inf)
 class CoverageMeter:
     """Measures which of a query's words texts have.
 
-    ``rarity`` is that of each word; ``highest`` is the rarity of a word that nothing
-    has. ``names`` are those of the words that name something.
+    ``rarity`` has the rarity of each word; ``highest`` is the rarity of a word that
+    nothing has. ``names`` are those of the words that name something.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class CoverageMeter:
         for term, rarity in self._rarity.items():
             if self._has(term, words):
                 covered += rarity
-        lacking = [each for each in self._rare_names if not self._names(each, words)]
+        lacking = [each for each in self._rare_names if not self._has_name(each, words)]
         if lacking and len(passage) < len(text):
             words = self._words_of(text)
-            lacking = [name for name in lacking if not self._names(name, words)]
+            lacking = [name for name in lacking if not self._has_name(name, words)]
         return Coverage(covered / self._total, covered / self._highest, bool(lacking))
 
     def _words_of(self, text: str) -> set[str]:
@@ -98,8 +98,8 @@ class CoverageMeter:
     def _has(self, term: Term, words: set[str]) -> bool:
         return any(tokens <= words for tokens in self._tokens[term])
 
-    def _names(self, name: Term, words: set[str]) -> bool:
-        """Whether a name is among some words, also if it is longer or shorter there.
+    def _has_name(self, name: Term, words: set[str]) -> bool:
+        """Whether a name is among some words, or a longer or shorter form of it.
 
         Elastic and Elasticsearch are the same.
         """
@@ -122,7 +122,7 @@ class CoverageMeter:
         )
 
     def find_covering(self, share: float, unit_ids: Collection[int]) -> frozenset[int]:
-        """Those of some units that may cover a share, as far as the index can tell."""
+        """Which of some units may cover this share, as far as the index can tell."""
         if not self._total:
             return frozenset()
         needed = [
@@ -138,7 +138,7 @@ class CoverageMeter:
 def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> Strength:
     """How well a candidate answers by itself."""
     if not query.subject and candidate.is_on_named_day:
-        return Strength.STRONG  # a day is all that was asked for
+        return Strength.STRONG  # the query asks for nothing but a day
     return judge(
         coverage,
         _nearness(candidate),
@@ -156,7 +156,7 @@ def _nearness(candidate: Candidate) -> float | None:
 
 
 def nearness(cosine: float, passage: float) -> float:
-    """A cosine, nearer if that of the best passage of a long message is."""
+    """A cosine, increased if the best passage of a long message is nearer."""
     return cosine + _PASSAGE_SHARE * max(0.0, passage - cosine)
 
 
@@ -182,7 +182,7 @@ def judge(
         return Strength.FAIR
     if is_lenient:
         # On a named day, less is needed; and in scripts without spaces, half of the
-        # pairs of characters that are searched for are not words.
+        # pairs of characters in the query are not words.
         is_weak = coverage.share < 0.25 and near < 0.3
     elif coverage.lacks_name or not was_said:
         # What tools return has some of the words of most questions about a project.
@@ -197,8 +197,8 @@ def judge(
 def worth(cosine: float, rarity: float) -> float:
     """How much a hit has to do with the query, in meaning and in words.
 
-    One without the other is little: much is near in meaning to any question of its
-    field, and has common words of it.
+    One without the other is worth little: much is near in meaning to any question in
+    its field, and shares common words with it.
     """
     return cosine * math.log1p(_RAREST_WORD * rarity)
 
@@ -206,7 +206,7 @@ def worth(cosine: float, rarity: float) -> float:
 def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
     """Whether a hit has anything to do with the query at all.
 
-    ``words`` is how well the words in it and around it fit, from 0 to 1.
+    ``words`` is how well the words in and around it fit, from 0 to 1.
     """
     near = -1.0 if candidate.cosine is None else candidate.cosine
     return (
@@ -221,9 +221,9 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
 def is_noise(query: Query, hit: Hit) -> bool:
     """Whether a hit does not help if anything better was found."""
     if query.days and not query.subject:
-        # "Tuesday" may be a day, or what somebody said.
+        # "Tuesday" may be a date, or a word that somebody said.
         return not (hit.is_on_named_day or _has_part(hit, "phrase"))
-    # Someone who types a word or two wants to see those words.
+    # People who type a word or two want to see exactly those words.
     return (
         len(query.terms) <= _KEYWORDS
         and hit.strength is Strength.WEAK
@@ -245,7 +245,7 @@ def may_help(query: Query, candidate: Candidate) -> bool:
 def find_promising(
     query: Query, candidates: Sequence[Candidate], meter: CoverageMeter
 ) -> frozenset[int]:
-    """The candidates that may be strong, of the best by words and by meaning."""
+    """The candidates that may be strong, among the best by words and by meaning."""
     by_words = sorted(candidates, key=lambda each: -each.words)[:_PROMISING_BY_WORDS]
     by_meaning = sorted(
         (each for each in candidates if each.cosine is not None),
@@ -266,7 +266,7 @@ def find_promising(
 
 
 def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The first hits; if they are all weak, strong ones after them take their places.
+    """The first hits; if all are weak, later strong ones take the last places.
 
     They stay in order.
     """
@@ -278,7 +278,7 @@ def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
 
 
 def find_nearest(hits: Iterable[Hit], limit: int) -> list[Hit]:
-    """The best of hits that are all weak, without those that say the same."""
+    """The best of hits that are all weak, without repeats."""
     nearest: list[tuple[Hit, frozenset[str]]] = []
     for hit in sorted(hits, key=lambda hit: -hit.score):
         words = word_set(hit.text)

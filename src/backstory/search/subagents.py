@@ -7,16 +7,16 @@ from backstory.values.structs import FrozenStruct
 
 
 class ListedConversation(FrozenStruct):
-    """A session with its subagents, the one that was active last at the end."""
+    """A session with its subagents, the most recently active one last."""
 
     session: Session
     subagents: tuple[Session, ...] = ()
 
 
 def nest_subagents(sessions: Sequence[Session]) -> list[ListedConversation]:
-    """Conversations in their order, each with its subagents, however deep they are.
+    """Conversations in their order, each with its subagents at any depth.
 
-    A subagent whose parent is not among them stands for itself.
+    A subagent whose parent is not among them is listed by itself.
     """
     by_name = {(each.host, each.native_id): each for each in sessions}
     roots: dict[int, Session] = {}
@@ -24,7 +24,7 @@ def nest_subagents(sessions: Sequence[Session]) -> list[ListedConversation]:
         root, seen = session, {session.session_id}
         while parent := by_name.get((root.host, root.parent_id or "")):
             if parent.session_id in seen:
-                root = session  # they go round in circles
+                root = session  # their parents form a cycle
                 break
             seen.add(parent.session_id)
             root = parent

@@ -25,18 +25,18 @@ from backstory.values.hits import Hit, Recalled
 from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct, replace
 
-# How often more is retrieved while all the best units are in a few conversations.
+# How often more is retrieved as long as all the best units are in few conversations.
 _MORE_ROUNDS = 2
-# For a word or two that nothing has, what is farther than this is not even near.
+# For a word or two that nothing has, anything below this is not even near.
 _LEAST_NEAR = 0.3
 
 
 class Profile(Protocol):
     """What one profile decides about a search.
 
-    ``chunk_widths`` are how many times as much is retrieved, step by step, while most
-    chunks say the same. ``ranks_warm_ups_last``: what is in sessions that a program
-    started only to be ready comes after everything else.
+    ``chunk_widths`` are how many times as much is retrieved, step by step, as long as
+    most chunks are repeats. ``ranks_warm_ups_last``: what is in warm-ups comes after
+    everything else.
     """
 
     chunk_widths: ClassVar[tuple[int, ...]]
@@ -67,7 +67,7 @@ class Profile(Protocol):
         ...
 
     def is_noise(self, query: Query, hit: Hit) -> bool:
-        """Whether a hit does not help if anything better was found."""
+        """Whether a hit helps nobody once anything better was found."""
         ...
 
     def may_help(self, query: Query, candidate: Candidate) -> bool:
@@ -81,7 +81,7 @@ class Profile(Protocol):
         rest: Sequence[Candidate],
         meter: CoverageMeter,
     ) -> frozenset[int]:
-        """Which of the rest may be strong enough to show although there are enough."""
+        """Which of the rest may be strong enough to show even if there are enough."""
         ...
 
     def finish(

@@ -1,8 +1,8 @@
-"""Find the sessions that an agent program started by itself, to be ready.
+"""Find warm-ups: sessions that an agent program starts by itself, to be ready.
 
-Claude Code 2.0 (seen in 2.0.37 to 2.0.44, 2025-11) starts subagents before anybody has
-asked for anything, so that the first real one is quick. Their only prompt is "Warmup",
-or is not written down at all; their only answer is that they are ready.
+Claude Code 2.0 (seen in 2.0.37 to 2.0.44, 2025-11) starts subagents before anybody asks
+for anything, so that the first real one starts quickly. Their only prompt is "Warmup",
+or is not recorded at all; their only answer is that they are ready.
 """
 
 from collections.abc import Collection
@@ -17,8 +17,8 @@ _MAX_MESSAGES = 2
 
 
 def find_warm_ups(history: HistoryStore, sessions: Collection[Session]) -> set[int]:
-    """The numbers of those of the sessions that are warm-ups."""
-    # Few are left after this, so only few messages are read.
+    """The numbers of those sessions that are warm-ups."""
+    # Few sessions get past this check, so only few messages are read.
     ranges = {
         (each.session_id, 0, each.message_count - 1): each
         for each in sessions

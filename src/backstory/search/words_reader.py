@@ -1,4 +1,4 @@
-"""Reads what memories are chosen from by words, from the stores of a memory."""
+"""Reads from a memory's stores what memories are chosen from by their words."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,9 +21,10 @@ class _Loaded(FrozenStruct):
 
 
 class StoreReader:
-    """A ``WordsReader`` that can also tell the hits.
+    """A ``WordsReader`` that can also return the hits.
 
-    ``is_wanted`` says whether a hit is of the project, and not of the session itself.
+    ``is_wanted`` says whether a hit belongs to the project, and not to the session
+    itself.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Which hits are worth putting into a prompt that did not ask for them.
 
 A search answers a question; a reminder interrupts. So a hit must be near the prompt in
-meaning and share words with it that are rare; and one from another project must be much
-nearer. If there is one, hits beside it that a search ranks high may help as well.
+meaning and share rare words with it; and a hit from another project must be much
+nearer. If there is one, other hits that a search ranks high may help as well.
 docs/explanation/reminding.md says how the numbers were chosen.
 """
 
@@ -17,16 +17,16 @@ from backstory.search.strength import VERY_NEAR, nearness, worth
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
-# Less than this is not worth it.
+# A hit with less worth than this is left out.
 _LEAST_WORTH = 0.75
-# Nor is what helps much less than what helps most.
+# So is one that helps much less than the one that helps most.
 _SHARE_OF_MOST = 0.85
-# What a hit from another project is worth.
+# The weight of a hit from another project.
 _OTHER_PROJECT_SHARE = 0.65
-# The words that a hit shares with the prompt must be this rare together, unless it is
-# very near: "fix the lint errors" and "make the tests pass" are near to many answers.
+# The minimum total rarity of the words shared with the prompt, unless the hit is very
+# near: "fix the lint errors" and "make the tests pass" are near to many answers.
 _LEAST_RARITY = 0.6
-# A hit without a vector must have words that are rarer than one of the rarest.
+# The minimum for a hit without a vector: more than one of the rarest words.
 _LEAST_RARITY_ALONE = 1.1
 
 _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
@@ -45,9 +45,9 @@ class _Judged(NamedTuple):
 
 
 def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
-    """The hits that are worth it, the best first; ``project`` is the prompt's."""
+    """The hits that are worth it, best first; ``project`` is the prompt's."""
     hits = [hit for hit in hits if _says_something(hit, project)]
-    # On a day that the prompt names, whatever answers is wanted.
+    # On a day that the prompt names, everything that answers is wanted.
     on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit, project)]
     if on_days:
         return on_days
@@ -58,7 +58,7 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     by_help = sorted(worthy, key=lambda each: -each.help)
     most = by_help[0].help
     chosen = [
-        # The best by each measure, whatever the other says.
+        # The best by either measure, whatever the other one says.
         max(by_help, key=lambda each: each.worth),
         max(by_help, key=lambda each: each.score),
         *(each for each in by_help if each.help >= _SHARE_OF_MOST * most),
@@ -74,8 +74,8 @@ def _judge(hit: Hit, project: Path | None) -> _Judged:
 def _says_something(hit: Hit, project: Path | None) -> bool:
     if hit.role in _SAID_BY_NOBODY:
         return False
-    # What a step came to makes it no better, and an answer to a short question is about
-    # its own project.
+    # The outcome of a step makes the step no better, and the answer to a short question
+    # concerns only its own project.
     is_asked = hit.role is Role.USER and is_of_project(hit, project)
     answer = hit.reply.text if hit.reply is not None and is_asked else ""
     return says_something(hit.text, answer, is_agentic=bool(hit.part("agentic")))
@@ -92,7 +92,7 @@ def _measure(hit: Hit, project: Path | None) -> float:
         # Found without an index, as it was typed or with all its words.
         return 1.0 if is_ours else 0.0
     if not cosine:
-        # No vector: the words alone must do.
+        # No vector: the words alone must suffice.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY_ALONE else 0.0
     near = nearness(cosine, hit.part("passage"))
     if rarity < _LEAST_RARITY and near < VERY_NEAR:

@@ -1,7 +1,7 @@
 """Read a model's answer as a summary, and show the summary in a daily log.
 
 A model may answer anything, including what a text in the conversation told it to. So
-whatever it says is reduced to a few short lines in lists under headings of ours.
+whatever it says is reduced to a few short lines, in lists under headings of ours.
 """
 
 import json
@@ -22,7 +22,7 @@ MAX_REMEMBERED = 5
 _MAX_TOPIC_CHARS = 60
 _MAX_TITLE_CHARS = 80
 
-# What begins a block of Markdown; an item must not begin with it.
+# What begins a block of Markdown; no item may begin with it.
 _BLOCK_MARK = re.compile(r"^(?:[-*+>#|=~`\s]+|[0-9]{1,9}[.)]\s)+")
 
 
@@ -33,8 +33,8 @@ class BadAnswer(ValueError):
 class NewFact(FrozenStruct):
     """A fact for MEMORY.md, and the topic to file it under.
 
-    ``numbers`` are those of the messages that the model says it rests on;
-    ``messages`` are the ids of the user's messages that it does rest on.
+    ``numbers`` are the numbers of the messages on which it rests, as the model claims;
+    ``messages`` are the ids of the user's messages on which it does rest.
     """
 
     topic: str
@@ -71,7 +71,7 @@ _HEADINGS = {
 def parse_summary(answer: str) -> SummaryLists:
     """The lists in a model's answer, cleaned up.
 
-    Raises ``BadAnswer`` when there is no JSON object with such lists in it.
+    Raises ``BadAnswer`` if there is no JSON object with such lists in it.
     """
     found = parse_object(answer)
     if not found.keys() & {*_HEADINGS, "remember"}:
@@ -100,9 +100,9 @@ def tidy_line(value: object, *, max_chars: int = MAX_ITEM_CHARS) -> str:
         return ""
     line = one_line(neutralize(replace_surrogates(value)), 4 * max_chars)
     line = _BLOCK_MARK.sub("", line)
-    # A comment would hide what comes after it.
+    # A comment would hide what follows it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
-    # Masked before it is cut: half a secret is not recognized.
+    # Masked before it is cut, or half a secret would not be recognized.
     return one_line(mask_secrets(line), max_chars)
 
 
@@ -155,7 +155,7 @@ def to_json(lists: SummaryLists) -> str:
 
 
 def from_json(text: str) -> SummaryLists:
-    """What ``to_json`` wrote."""
+    """Read what ``to_json`` wrote."""
     held: Mapping[str, Any] = json.loads(text)
     lists = {name: tuple(held[name]) for name in _HEADINGS}
     return SummaryLists(**lists, remember=tuple(map(_read_fact, held["remember"])))
@@ -189,14 +189,14 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 
 
 def heading_start(session: Session) -> str:
-    """What the heading of a block about a session begins with: title and host."""
+    """The beginning of the heading of a block about a session: title and host."""
     title = session.title or session.preview or session.native_id
     shown = one_line(mask_secrets(neutralize(title)), _MAX_TITLE_CHARS)
     return f"{shown.lstrip('#-*>+ ')} ({session.host}"
 
 
 def to_markdown(lists: SummaryLists, heading: str) -> str:
-    """The lists as a block of a daily log; empty when all of them are."""
+    """The lists as a block of a daily log; empty if all of them are."""
     sections = [
         f"### {title}\n" + "\n".join(f"- {item}" for item in items)
         for name, title in _HEADINGS.items()

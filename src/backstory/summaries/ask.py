@@ -1,4 +1,4 @@
-"""Ask a model until its answer can be used, but only so often."""
+"""Ask a model until its answer can be used, but only a few times."""
 
 import logging
 from collections.abc import Callable
@@ -26,9 +26,9 @@ def ask_until_usable(
     max_output_tokens: int,
     parse: Callable[[str], Parsed],
 ) -> Parsed:
-    """What ``parse`` makes of the first answer that it does not refuse.
+    """Return what ``parse`` makes of the first answer that it accepts.
 
-    Raises the ``BadAnswer`` or ``UnusableAnswer`` of the last try.
+    Raises the ``BadAnswer`` or ``UnusableAnswer`` of the last attempt.
     """
     for attempt in range(TRIES):
         try:

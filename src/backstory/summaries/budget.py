@@ -1,7 +1,7 @@
 """Call a language model within a daily budget of tokens, and record every call.
 
-A call is recorded before it is made, with the most it can cost. So neither two
-processes nor one that is killed can exceed the budget.
+A call is recorded before it is made, with its maximum cost. So neither two processes
+nor one that is killed can exceed the budget.
 """
 
 import time
@@ -22,7 +22,7 @@ from backstory.text.tokens import most_tokens
 from backstory.values.structs import FrozenStruct
 
 _MAX_OUTCOME_CHARS = 300
-# What a provider adds around the texts that it is sent.
+# What a provider adds to the texts that are sent to it.
 _FRAME_TOKENS = 50
 
 
@@ -44,7 +44,7 @@ class BudgetedLlm(FrozenStruct, kw_only=True):
 
     @property
     def context_tokens(self) -> int:
-        """How many tokens one call may read and write together."""
+        """The maximum number of tokens that one call may read and write together."""
         return self.llm.context_tokens
 
     def ask(
@@ -57,7 +57,7 @@ class BudgetedLlm(FrozenStruct, kw_only=True):
         )
         call_id = self._reserve(purpose, most)
         started_s = time.monotonic()
-        # If it is unknown what a call used, it counts as the most it could have used.
+        # If it is not known what a call used, it counts as the most it could have used.
         used, outcome = most, "stopped"
         try:
             answer = self.llm.complete(
@@ -104,7 +104,7 @@ def _used_by(answer: Answer) -> _Usage:
 
 
 def _is_free(error: ProviderError) -> bool:
-    """Whether a call that failed like this cannot have cost anything."""
+    """Whether a call that failed in this way cannot have cost anything."""
     if isinstance(error, ProviderUnavailable):
         return not error.may_have_worked
     return isinstance(error, ProviderRefused)

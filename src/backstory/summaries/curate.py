@@ -1,7 +1,7 @@
 """Tidy the long-term memory with a model: join facts, correct them, add recurring ones.
 
 The model proposes changes to single facts; the rest of the file stays as it was
-written. A memory that is too long for one call is shown to the model in parts, and all
+written. If a memory is too long for one call, the model is shown parts of it, and all
 changes are written at once.
 """
 
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 _LOG_DAYS = 14
 _OUTPUT_TOKENS = 3_000
-# What is left for the facts and the logs, a part of the window at least.
+# The maximum share of the window that is kept for the answer.
 _OUTPUT_SHARE = 0.3
-# Of that, facts leave this share for the logs.
+# If the facts are shown in parts, the share of the rest that is kept for the logs.
 _LOG_SHARE = 0.3
-# What surrounds the facts and the logs in a prompt.
+# The tokens around the facts and the logs in a prompt.
 _FRAME_TOKENS = 100
 _MAX_LOG_CHARS = 8_000
 
@@ -75,7 +75,7 @@ class Curator(FrozenStruct):
         logs = self._recent_logs()
         if not memory.strip() and not logs:
             return Curation()
-        # Others are private, or have a private passage: those stay as they are.
+        # Others are private, or contain a private passage: these stay as they are.
         shown = {each.text for each in list_facts(drop_private(memory))}
         facts = [each for each in list_facts(memory) if each.text in shown]
         parts = self._cut_parts(facts)
@@ -96,7 +96,7 @@ class Curator(FrozenStruct):
         return curation
 
     def _origins_of(self, curation: Curation) -> dict[str, tuple[FactOrigin, ...]]:
-        """Where facts come from: reworded ones also from where they came before."""
+        """Where facts come from; a reworded one also keeps its earlier origins."""
         recorded = self.notebook.read_origins()
         origins = dict(curation.origins)
         for old, new in curation.replaced:
@@ -114,7 +114,7 @@ class Curator(FrozenStruct):
     ) -> tuple[str, Curation]:
         """The memory after the model has looked at some of its facts, and what changed.
 
-        If its answers are unusable, these facts stay as they are.
+        If its answers cannot be used, these facts stay as they are.
         """
 
         def parse(answer: str) -> tuple[str, Curation]:
@@ -162,14 +162,14 @@ class Curator(FrozenStruct):
 
     @property
     def _room(self) -> int:
-        """How many tokens the facts and the logs of one prompt may take."""
+        """How many tokens the facts and the logs in one prompt may take."""
         taken = most_tokens(_SYSTEM) + most_tokens(RETRY) + _FRAME_TOKENS
         return self.llm.context_tokens - self._output_tokens - taken
 
     def _cut_parts(self, facts: Sequence[Fact]) -> list[Sequence[Fact]]:
         """The facts in as few parts as the model can read, neighbours together.
 
-        A fact that is too long for any prompt is in none of them, and stays.
+        A fact that is too long for any prompt is in none of them, and stays as it is.
         """
         if sum(map(_cost, facts)) <= self._room:
             return [facts]
@@ -211,10 +211,10 @@ def _to_entry(fact: Fact) -> dict[str, str]:
 
 
 def _cost(fact: Fact) -> int:
-    """The most tokens that a fact takes in a prompt, on lines of its own."""
+    """The maximum number of tokens that a fact takes in a prompt, on its own lines."""
     return most_tokens(_to_json(_to_entry(fact))) + 2
 
 
 def _to_json(value: Mapping[str, object]) -> str:
-    """Each key and value on a line of its own, so that what the parts take adds up."""
+    """Each key and value on its own line, so that the tokens of the parts add up."""
     return json.dumps(value, ensure_ascii=False, indent=0)

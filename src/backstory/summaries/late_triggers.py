@@ -1,7 +1,7 @@
-"""Triggers that came while another process was writing the history: a file for each.
+"""Triggers that came while another process was writing the history: a file each.
 
-Whoever marks a session as due, such as an agent's hook, must not be kept waiting, and
-the mark must not be lost. The next process that writes logs takes them from here.
+A caller that marks a session as due, such as an agent's hook, must not have to wait,
+and the mark must not be lost. The next process that writes logs takes them from here.
 """
 
 import os
@@ -17,7 +17,7 @@ _FOLDER = "triggers"
 
 
 class LateTrigger(FrozenStruct):
-    """A session that is to be marked, and why; ``path`` is its file."""
+    """A session that must be marked, and why; ``path`` is the trigger's file."""
 
     path: Path
     session_id: int
@@ -25,7 +25,7 @@ class LateTrigger(FrozenStruct):
 
 
 class LateTriggers:
-    """The triggers of one home that have not been marked in its history yet."""
+    """The triggers of one home that have not yet been recorded in its history."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / _FOLDER
@@ -45,7 +45,7 @@ class LateTriggers:
             return 0
 
     def list(self) -> Iterator[LateTrigger]:
-        """All triggers; files that are not one, or still being written, are skipped."""
+        """All triggers; other files, and those still being written, are skipped."""
         if not self.count():
             return
         for path in sorted(self._folder.iterdir()):

@@ -1,8 +1,8 @@
-"""Make the changes that a model proposes to the long-term memory, as far as they hold.
+"""Make the changes that a model proposes to the long-term memory, if they are sound.
 
 Each proposal is checked, and an answer that would lose most of what the model was shown
-is refused as a whole. The model is shown masks for secrets: what it rewrites keeps the
-secrets themselves, and no change is made that would lose one.
+is refused as a whole. The model sees masks in place of secrets: whatever it rewrites
+keeps the secrets themselves, and a change that would lose one is not made.
 """
 
 import logging
@@ -37,13 +37,13 @@ logger = logging.getLogger(__name__)
 # A fact is added only if it came up on at least this many days.
 DAYS_NEEDED = 2
 _MAX_CHANGES = 50
-# No answer may remove more of the facts than this.
+# No answer may remove more than this share of the facts.
 _MOST_LOST = 0.5
 # A corrected fact must keep this share of the old one's words.
 _KEPT_SHARE = 0.3
-# A fact is redundant if another one has this share of its words.
+# A fact is redundant if another one contains this share of its words.
 _REDUNDANT_SHARE = 0.6
-# Every fact is about the user, so the word says nothing.
+# Every fact is about the user, so this word says nothing.
 _SAY_LITTLE = STOP_WORDS | {"user"}
 
 
@@ -58,14 +58,14 @@ def apply_answer(
 ) -> tuple[str, Curation]:
     """The memory with the changes of an answer; those that cannot be made are skipped.
 
-    ``said`` is what the user said on the days of the logs: what is new in a fact must
-    be in it. ``seen`` are the facts that the model was shown, if not all;
-    ``is_removed`` tells what a person removed. Raises ``BadAnswer`` for an answer of
-    another shape, or one that would remove most of these facts.
+    ``said`` is what the user said on the days of the logs, which must include anything
+    new in a fact. ``seen`` are the facts that the model was shown, if not all;
+    ``is_removed`` tells whether a person removed a fact. Raises ``BadAnswer`` for an
+    answer of a different shape, or one that would remove most of these facts.
     """
     if not answer.keys() & {"remove", "replace", "add"}:
         raise BadAnswer("it has none of the lists that were asked for")
-    # Facts that are there twice need no model's judgement.
+    # Exact repeats need no model's judgement.
     memory, repeated = remove_repeats(memory)
     before = list_facts(memory) if seen is None else seen
     draft = _Draft(memory, said, saw_all=seen is None, is_removed=is_removed)
@@ -99,7 +99,7 @@ def apply_answer(
 
 
 class _Draft(Struct):
-    """The memory while changes are made to it, and the changes that could be made."""
+    """The memory as it is being changed, and the changes that could be made."""
 
     memory: str
     said: Mapping[date, SaidOnDay]
@@ -112,9 +112,9 @@ class _Draft(Struct):
     origins: dict[str, tuple[FactOrigin, ...]] = field(default_factory=dict)
 
     def replace(self, old: str, new: str, others: Sequence[str], known: str) -> None:
-        """Reword a fact; ``others`` are what else the model was shown.
+        """Reword a fact; ``others`` are the other facts that the model was shown.
 
-        ``known`` are the words of all facts that the model changes.
+        ``known`` has the words of all facts that the model changes.
         """
         restored = restore_secrets(new, old, others)
         if restored is None or restored == old or self.is_removed(restored):
@@ -129,9 +129,9 @@ class _Draft(Struct):
             self.origins[words] = told
 
     def _find_new_words(self, words: str, known: str) -> tuple[FactOrigin, ...] | None:
-        """Where the words come from that no known fact has; None if from nowhere.
+        """The origins of the words that no known fact has; None if nobody said them.
 
-        The known facts have been checked when they were written.
+        The known facts were checked when they were written.
         """
         if not has_new_words(words, known):
             return ()
@@ -146,7 +146,7 @@ class _Draft(Struct):
 
     def add(self, fact: str, *, topic: str, on_days: Sequence[date]) -> None:
         if MASKED in fact or find_known(self.memory, fact):
-            # With a mask for what matters, a fact says nothing.
+            # With a mask in place of what matters, a fact says nothing.
             return
         if self.is_removed(fact):
             return
@@ -162,7 +162,7 @@ class _Draft(Struct):
             self.origins[fact] = tuple(each for found in told for each in found)
 
     def _try(self, change: Callable[[], str], *, without: str = "") -> bool:
-        """Make a change that leaves the secrets of the fact it is ``without``."""
+        """Make a change, unless it would lose a secret of the fact ``without``."""
         try:
             changed = change()
         except (FactNotFound, FactAmbiguous, BadQuery) as exc:
@@ -177,7 +177,7 @@ class _Draft(Struct):
 
 def _check_losses(before: Sequence[Fact], draft: _Draft) -> None:
     """Raise ``BadAnswer`` for changes that would remove most of the facts."""
-    # A fact that is replaced by entirely different words is lost.
+    # A fact that is replaced by entirely different words is lost, too.
     lost = len(draft.removed)
     lost += sum(not _keeps_words(old, new) for old, new in draft.replaced)
     if lost > _MOST_LOST * len(before):
@@ -190,16 +190,16 @@ def _check_losses(before: Sequence[Fact], draft: _Draft) -> None:
 
 
 def _find_fact(value: object, facts: Iterable[Fact]) -> str | None:
-    """The fact that a model names word for word, as it was given to the model.
+    """The fact that a model quotes word for word, as it was given to the model.
 
-    None also if several differ only in their secrets.
+    None also if several facts differ only in their secrets.
     """
     named = {each.text for each in facts if mask_secrets(each.text) == value}
     return named.pop() if len(named) == 1 else None
 
 
 def _is_redundant(fact: str, memory: str) -> bool:
-    """Whether another fact has most of this fact's words."""
+    """Whether another fact contains most of this fact's words."""
     others = [each.text for each in list_facts(memory)]
     with suppress(ValueError):
         others.remove(fact)
@@ -212,7 +212,7 @@ def _keeps_words(old: str, new: str, share: float = _KEPT_SHARE) -> bool:
 
 
 def _parse_words(value: object) -> str:
-    """New words for a fact; none if they are too long: cut, they would lose the end."""
+    """New words for a fact; none if too long, as cutting would lose the end."""
     if not isinstance(value, str) or len(value) > MAX_FACT_CHARS:
         return ""
     return tidy_line(value, max_chars=MAX_FACT_CHARS)

@@ -1,4 +1,4 @@
-"""What the user said on certain days, read from the history when it is first needed."""
+"""What the user said on certain days, read from the history on first use."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
@@ -13,9 +13,9 @@ from backstory.values.notes import FactOrigin, Teller
 
 
 class SaidByDay(Mapping[date, SaidOnDay]):
-    """The user's messages of some days, in the sessions that are not excluded.
+    """The user's messages on some days, in sessions that are not excluded.
 
-    A subagent's session is left out: there an agent is the user.
+    A subagent's session is left out: there, the user is an agent.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SaidByDay(Mapping[date, SaidOnDay]):
         for message in self._history.iter_messages(session.session_id):
             day = _day_of(message)
             if message.role is Role.USER and day is not None and day in self._days:
-                # The model was shown masks, and so are its words.
+                # The model was shown masks, and uses them in its words.
                 saying = Saying(message.message_id, mask_secrets(message.text))
                 found.setdefault(day, []).append(saying)
         return found

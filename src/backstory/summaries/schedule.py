@@ -1,7 +1,7 @@
 """When daily logs are written: which sessions are due, and which process writes them.
 
 Marking a session as due only records that, which takes no time. The worker, or a call
-of ``write``, does the rest; a session that is marked several times is written once.
+of ``write``, does the rest; a session that is marked several times is summarized once.
 """
 
 import time
@@ -42,7 +42,7 @@ logger = lazy_logger(__name__)
 _NO_MODEL = "no language model is configured"
 _LOCK = "logs"
 _WAITING_LOCK = "logs-waiting"
-# How long a trigger may wait for another process that is writing the history.
+# How long a trigger may wait while another process is writing the history.
 _MOMENT_S = 0.1
 _CURATED_ON = "curated_on"
 _PROBLEM = "log_problem"
@@ -99,7 +99,7 @@ class Summaries:
 
     @lazy_property
     def llm(self) -> Llm | None:
-        """The model; None when none is configured. Raises ``ConfigError``."""
+        """The model; None if none is configured. Raises ``ConfigError``."""
         return self._load_llm()
 
     @property
@@ -130,14 +130,14 @@ class Summaries:
             self._start_worker()
 
     def _mark(self, session_id: int, cause: str) -> bool:
-        """Mark a session without waiting: if another process is writing, in a file."""
+        """Mark a session without waiting; in a file, if another process is writing."""
         if time.monotonic() >= self._locked_until:
             try:
                 return self._store.mark_due(
                     session_id, cause, now=self._clock(), timeout_s=_MOMENT_S
                 )
             except StoreLocked:
-                # Many sessions may be marked at once; they do not all try.
+                # Many sessions may be marked at once; not all of them should try.
                 self._locked_until = time.monotonic() + _MOMENT_S
         self._late_triggers.add(session_id, cause)
         return True
@@ -148,9 +148,9 @@ class Summaries:
             self._late_triggers.delete(late)
 
     def mark_quiet(self, *, wake: bool = True) -> None:
-        """Ask for the logs of sessions in which nothing was said for a while.
+        """Have sessions summarized in which nothing has been said for a while.
 
-        Nobody says when a session of another program is over, or one whose process has
+        Nobody says when another program's session is over, nor one whose process has
         died.
         """
         if not self.is_enabled:
@@ -189,14 +189,14 @@ class Summaries:
         ]
 
     def _read_since(self) -> datetime:
-        """Since when sessions of other programs are summarized unasked.
+        """The time from which on sessions of other programs are summarized unasked.
 
-        What was said before the day on which there was first a model is left alone: it
-        may be years of conversations.
+        Nothing is summarized that was said before the day on which a model was first
+        configured: it may be years of conversations.
         """
         known = self._store.get_state(_READ_SINCE)
         if known is not None:
-            # It can only be something else if the history is damaged.
+            # It is only invalid if the history is damaged.
             with suppress(ValueError):
                 return datetime.fromisoformat(known)
         return from_microseconds(start_of_day(self._today())).at
@@ -226,14 +226,14 @@ class Summaries:
         """Write the logs that are due now, after any other process that does so.
 
         With ``since``, every session active from that day on is due as well. Raises
-        ``NoModel`` when a model is needed and none is configured.
+        ``NoModel`` if a model is needed and none is configured.
         """
         day = to_day(since, "since", today=self._today())
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with self._locks.locked(_LOCK):
             if self.llm is not None:
-                # Without a model, nothing may wait for the one that is set some day.
+                # Without a model, nothing must wait until one is configured some day.
                 self._mark_late_triggers()
                 if day is not None:
                     self._mark_active_since(day)
@@ -268,7 +268,7 @@ class Summaries:
                     if self._is_curation_due():
                         self._curate_unasked()
                 except BackstoryError as exc:
-                    # Nobody sees a worker fail; the next one tries again.
+                    # Nobody notices when a worker fails; the next one tries again.
                     logger.warning("daily logs are postponed: %s", exc)
 
     def _run(
@@ -287,7 +287,7 @@ class Summaries:
             on_session=on_session,
         )
         report = summarizer.run(is_asked_for=is_asked_for)
-        # Shown by ``status``: nobody sees what a worker reports.
+        # Shown by ``status``, as nobody sees a worker's report.
         with suppress(BackstoryError):
             self._store.set_state(_PROBLEM, "; ".join(dict.fromkeys(report.problems)))
         return report
@@ -350,7 +350,7 @@ class Summaries:
     # -- status ---
 
     def list_calls(self, days: int) -> list[ModelCall]:
-        """The calls of the last days, the earliest first."""
+        """The calls of the last days, earliest first."""
         today = self._today()
         return [
             call
@@ -367,7 +367,7 @@ class Summaries:
             model = "" if self.llm is None else self.llm.title
         except BackstoryError as exc:
             problem = str(exc)
-        # Only calls of the model that is set now say anything about it.
+        # Only calls of the model that is configured now say anything about it.
         own = [call for call in calls if call.model == model]
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome

@@ -1,8 +1,8 @@
 """Write the daily logs: have a model summarize what was said since the last time.
 
-A summary is stored until it is in the notes, and only then do its messages count as
-logged. Whenever a run is killed, the next one continues there: no message is summarized
-twice, and none is left out.
+A summary is stored until it is in the notes, and only then are its messages considered
+logged. If a run is killed at any time, the next one continues from there: no message is
+summarized twice, and none is left out.
 """
 
 import json
@@ -56,10 +56,10 @@ logger = logging.getLogger(__name__)
 _STRETCH_TOKENS = 24_000
 _OUTPUT_TOKENS = 2_000
 _MAX_MESSAGE_CHARS = 6_000
-# No call has more messages than tokens; their numbers are counted with room for this.
+# No call has more messages than tokens; room is kept for numbers of this size.
 _MOST_MESSAGES = _STRETCH_TOKENS
-# After so many parts in a row without a usable answer, it must be due to the model: it
-# is not asked again in this run, and nothing is set aside.
+# After this many parts in a row without a usable answer, the model must be the cause:
+# it is not asked again in this run, and nothing is set aside.
 _MAX_UNUSABLE = 3
 _SPOKEN = (Role.USER, Role.ASSISTANT)
 _BROKEN_DELAY = timedelta(hours=1)
@@ -67,7 +67,7 @@ _FIRST_DELAY = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=1)
 _MAX_DOUBLINGS = 10
 _MIN_CHARS = 200
-# The notes have a limit of their own for a block, well above this.
+# The notes have their own limit for a block, well above this one.
 _MAX_BLOCK_CHARS = 30_000
 
 _SYSTEM = f"""\
@@ -101,13 +101,13 @@ stays empty: most of what is said is not worth keeping."""
 
 
 class _ModelIsBroken(Exception):
-    """Several answers in a row could not be used, whatever the conversation."""
+    """Several answers in a row could not be used, regardless of the conversation."""
 
 
 class Stretch(FrozenStruct):
     """Messages of one day that are summarized in one call.
 
-    ``by_person`` is false in a subagent's session: there an agent is the user.
+    ``by_person`` is false in a subagent's session: there, the user is an agent.
     """
 
     day: date
@@ -130,7 +130,7 @@ class Stretch(FrozenStruct):
         ]
 
 
-# Told the title of each session before it is summarized, and how many are left.
+# Called with the title of each session before it is summarized, and how many are left.
 OnSession = Callable[[str, int], None]
 
 
@@ -146,15 +146,15 @@ class Summarizer(FrozenStruct, kw_only=True):
     on_session: OnSession | None = None
     report: LogReport = field(default_factory=LogReport)
 
-    # What was set aside since the last answer that could be used.
+    # What has been set aside since the last usable answer.
     unusable: list[SetAside] = field(default_factory=list)
 
     def run(self, *, is_asked_for: bool = False) -> LogReport:
         """Write stored summaries into the notes, then summarize what is due.
 
-        Without a model it only does the first. ``is_asked_for`` also tries what was
-        postponed or set aside. What a later run may do better is not raised but
-        reported.
+        Without a model, only the former is done. ``is_asked_for`` also tries what was
+        postponed or set aside. Errors that a later run may not have are reported, not
+        raised.
         """
         try:
             for session_id in self.store.list_waiting_sessions():
@@ -162,7 +162,7 @@ class Summarizer(FrozenStruct, kw_only=True):
             if self.llm is not None:
                 self._summarize_all(self.llm, is_asked_for)
         except BackstoryError as exc:
-            # Such as a full disk, which would stop the other sessions too.
+            # For example a full disk, which would stop the other sessions, too.
             logger.warning("a daily log could not be written: %s", exc)
             self.report.problems.append(str(exc))
         return self.report
@@ -188,7 +188,7 @@ class Summarizer(FrozenStruct, kw_only=True):
             try:
                 self._summarize(llm, session, due)
             except ProviderError as exc:
-                # What has been paid for is written into the notes.
+                # Summaries that have been paid for are written into the notes.
                 self._write_notes(due.session_id)
                 self.report.problems.append(str(exc))
                 is_spent = isinstance(exc, BudgetSpent)
@@ -198,7 +198,7 @@ class Summarizer(FrozenStruct, kw_only=True):
             self.report.sessions += 1
 
     def _find_session(self, session_id: int) -> Session | None:
-        """The session, unless it is gone or its folder has since been excluded."""
+        """The session, unless it is gone or its folder has been excluded by now."""
         session = self.history.get_sessions([session_id]).get(session_id)
         if session is None:
             return None
@@ -228,11 +228,11 @@ class Summarizer(FrozenStruct, kw_only=True):
             for stretch in of_day:
                 self._summarize_stretch(llm, session, stretch)
                 self.report.messages += len(stretch.messages)
-            # Before the next day, so that what is done is in the notes.
+            # Before the next day, so that what is finished is in the notes.
             self._write_notes(session.session_id)
 
     def _iter_unlogged(self, session: Session, due: Due) -> Iterator[Message]:
-        """What user and agent said since the session was last logged."""
+        """What the user and the agent said since the session was last logged."""
         first = self.store.next_position(session.session_id)
         for message in self.history.iter_messages(session.session_id, first=first):
             is_wanted = message.message_id <= due.last_message_id
@@ -263,9 +263,9 @@ class Summarizer(FrozenStruct, kw_only=True):
     def _set_aside(
         self, session: Session, stretch: Stretch, error: BadAnswer | ProviderError
     ) -> None:
-        """Leave messages out: it may be due to them alone, so the log goes on.
+        """Leave messages out, as they may be the cause, so that the log can go on.
 
-        Raises ``_ModelIsBroken`` if it must be due to the model.
+        Raises ``_ModelIsBroken`` if the model must be the cause.
         """
         what = "prompt" if isinstance(error, PromptTooLong) else "answer"
         reason = f"the model's {what} is unusable: {error}"
@@ -284,7 +284,7 @@ class Summarizer(FrozenStruct, kw_only=True):
             raise _ModelIsBroken
 
     def _take_back_unusable(self) -> None:
-        """Have messages tried again that can be due to the model alone."""
+        """Have messages tried again if the model alone may be the cause."""
         for messages in self.unusable:
             due = Due(messages.session_id, messages.last_message_id, "unusable answer")
             self.store.take_back(messages)
@@ -346,7 +346,7 @@ class Summarizer(FrozenStruct, kw_only=True):
         if block and self.notebook.append_log(last.day, block, last.marker):
             self.report.blocks += 1
         for new in lists.remember:
-            # Without messages it comes from a version that did not look them up.
+            # Without messages, the fact is from a version that did not look them up.
             if not new.messages:
                 self.report.refused += 1
                 continue
@@ -385,7 +385,7 @@ def _max_tokens(llm: BudgetedLlm) -> int:
 def _ask(llm: BudgetedLlm, stretch: Stretch) -> tuple[SummaryLists, int]:
     """The summary of a stretch, in parts if the model reads less than it should.
 
-    Also the number of its lines that were refused.
+    Also returns the number of lines that were refused.
     """
     try:
         lists = ask_until_usable(
@@ -406,10 +406,10 @@ def _ask(llm: BudgetedLlm, stretch: Stretch) -> tuple[SummaryLists, int]:
 
 
 def _keep_what_was_said(lists: SummaryLists, stretch: Stretch) -> SummaryLists:
-    """The lists without what would pass for the user's word, but is not.
+    """The lists without lines that would pass for the user's words, but are not.
 
-    A preference, and a fact to remember, must be in words of the user. A decision that
-    is not is no more than a fact. No other line may give orders.
+    A preference, and a fact to remember, must be in the user's words. A decision that
+    is not becomes a mere fact. No other line may give orders.
     """
     sayings = stretch.sayings()
 
@@ -499,7 +499,7 @@ def to_prompt(stretch: Stretch) -> str:
 
 def _shortened(message: Message, max_tokens: int) -> Message:
     """The message, with its middle cut out until it fits into a call."""
-    # Masked before it is cut: half a secret is not recognized.
+    # Masked before it is cut, or half a secret would not be recognized.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
     while _entry_tokens(shortened) > max_tokens and len(text) > _MIN_CHARS:

@@ -15,7 +15,7 @@ from backstory.values.history import Session
 
 logger = lazy_logger(__name__)
 
-# Reading goes on every second; sessions do not go quiet so fast.
+# Reading continues every second; sessions do not go quiet that quickly.
 _QUIET_CHECK = timedelta(minutes=1)
 
 # Host and native id.
@@ -26,9 +26,9 @@ FindSessions = Callable[[], Iterable[Session]]
 class Triggers:
     """Marks sessions as due.
 
-    ``mark_due`` returns whether there is anything to summarize; ``mark_quiet`` does it
-    for all that are quiet; ``list_recorded`` lists the sessions that this process
-    recorded, the latest last. ``on_pause`` is called when the program ends or leaves
+    ``mark_due`` returns whether there is anything to summarize; ``mark_quiet`` marks
+    all sessions that are quiet; ``list_recorded`` lists the sessions that this process
+    recorded, latest last. ``on_pause`` is called when the program ends or leaves
     sessions.
     """
 
@@ -49,12 +49,12 @@ class Triggers:
         self._on_pause = on_pause
         self._clock = clock
         self._next_quiet_check: datetime | None = None
-        # What could not be marked; it is tried again with the next trigger.
+        # What could not be marked; the next trigger tries again.
         self._missed: list[tuple[str, FindSessions]] = []
         self.problem = ""
 
     def mark_one(self, cause: str, session: str | None) -> bool:
-        """Mark the session of that name, or else the one recorded last."""
+        """Mark the session with that name, or else the one recorded last."""
         self._on_pause()
         if session is None:
             return self._mark_recorded(cause, self._list_recorded()[-1:])
@@ -72,7 +72,7 @@ class Triggers:
         return self._mark("day change", lambda: [session])
 
     def mark_quiet(self) -> None:
-        """Mark the sessions in which nothing was said for a while, now and then."""
+        """Now and then, mark the sessions in which nothing was said for a while."""
         now = self._clock()
         if self._next_quiet_check is not None and now < self._next_quiet_check:
             return

@@ -1,9 +1,9 @@
 """Tell whether the user said what a model took from a conversation.
 
 A model may be fooled by what it reads: a page that an agent quotes can tell it what the
-user wants. So what counts as the user's must be in words that the user wrote, which is
-looked up here, whatever the model says. An honest paraphrase in quite other words is
-refused too: it is only missing from the notes, and stays in the history.
+user wants. So whatever counts as the user's must be in words that the user wrote, which
+is checked here, whatever the model says. An honest paraphrase in very different words
+is refused, too: it is only missing from the notes, and stays in the history.
 """
 
 import re
@@ -15,7 +15,7 @@ from backstory.text.words import STOP_WORDS, fold, is_spaceless, word_set
 from backstory.values.notes import FactOrigin
 from backstory.values.structs import FrozenStruct, replace
 
-# So much of what is noted must be in the user's words, in so many sentences in a row.
+# This share of a note must be in the user's words, within this many sentences in a row.
 _SAID_SHARE = 2 / 3
 _SENTENCES = 4
 # Words that report what somebody said, or are about remembering it.
@@ -30,18 +30,18 @@ _REPORTING = """
     用户 偏好 喜欢 希望 总是 ユー ーザ ザー
 """
 _SAY_LITTLE = STOP_WORDS | frozenset(_REPORTING.split())
-# Names of files, commands, addresses, numbers: these are not paraphrased.
+# Names of files, commands, addresses, numbers: these are never paraphrased.
 _EXACT = lazy_pattern(r"[\d/\\:@_~$=]|\w\.\w|^-")
 _AROUND = "\"'`“”„«»()[]{}<>,.;:!?*"
 _DAY = lazy_pattern(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
-# Words match if they begin alike up to so many letters before the end of the shorter.
+# Words match if they are the same up to this many letters before the shorter one's end.
 _ENDING = 2
 _SHORTEST_STEM = 4
 _PIECE_CHARS = 4_000
 _MAX_LINE_CHARS = 10_000
 
-# What tells a reader how to behave from now on, in the languages that are used most.
-# It only decides over lines that are no preference and that the user did not say.
+# Words that tell a reader how to behave from now on, in the most common languages. They
+# only matter in lines that are no preference and that the user did not say.
 _ORDER = lazy_pattern(
     r"\b(?:always|never|must|remember|ignore|disregard|whenever|from now on"
     r"|make sure|be sure|do not|don't|you should|obey|henceforth|going forward"
@@ -60,14 +60,14 @@ _ORDER = lazy_pattern(
 
 
 class Saying(FrozenStruct):
-    """A message of the user, by a number."""
+    """A message of the user, and its number."""
 
     number: int
     text: str
 
 
 class SaidInSession(FrozenStruct):
-    """What the user said in a session; numbered by the ids of the messages."""
+    """What the user said in a session; the numbers are the ids of the messages."""
 
     origin: FactOrigin
     sayings: Sequence[Saying]
@@ -79,7 +79,7 @@ class SaidOnDay(FrozenStruct):
     sessions: Sequence[SaidInSession]
 
     def find(self, fact: str, known: str = "") -> tuple[FactOrigin, ...]:
-        """Where the user said what is in a fact, apart from what is known already."""
+        """Where the user said what is in a fact, except for what is already known."""
         told: list[FactOrigin] = []
         for each in self.sessions:
             found = find_sayings(fact, each.sayings, known=known)
@@ -98,8 +98,8 @@ def find_sayings(
 ) -> list[Saying]:
     """The sayings that a fact rests on; none if the user did not say it.
 
-    ``named`` are the numbers that the model gave; without any that there are, every
-    saying is looked at. Words of what is ``known`` already are not looked for.
+    ``named`` are the numbers that the model gave; if none of them exists, every saying
+    is examined. Words that are in ``known`` already are not looked for.
     """
     meant = [each for each in sayings if each.number in named] or list(sayings)
     wanted, exact = _wanted(fact, known)
@@ -114,12 +114,12 @@ def find_sayings(
 
 
 def has_new_words(fact: str, known: str) -> bool:
-    """Whether a fact says anything that is not known already, by its words."""
+    """Whether a fact has words that are not known already."""
     return any(_wanted(fact, known))
 
 
 def _wanted(fact: str, known: str) -> tuple[frozenset[str], list[str]]:
-    """The words of a fact that somebody must have said, and those to the letter."""
+    """The words of a fact that somebody must have said, and those said verbatim."""
     words, folded = _all_words(known), fold(known)
     wanted = frozenset(
         each for each in _content_words(fact) if not _is_said(each, words)
@@ -128,9 +128,9 @@ def _wanted(fact: str, known: str) -> tuple[frozenset[str], list[str]]:
 
 
 def is_order(line: str) -> bool:
-    """Whether a line tells its reader what to do from now on, by its words.
+    """Whether the words of a line tell its reader what to do from now on.
 
-    One that is too long to be looked through counts as an order.
+    A line that is too long to be examined counts as an order.
     """
     return len(line) > _MAX_LINE_CHARS or _ORDER.search(line) is not None
 
@@ -138,7 +138,7 @@ def is_order(line: str) -> bool:
 def _iter_windows(
     sayings: Sequence[Saying],
 ) -> Iterator[Sequence[tuple[int, str]]]:
-    """Some sentences in a row of what the user wrote: all there are room for."""
+    """All runs of a few consecutive sentences of what the user wrote."""
     sentences = [
         (each.number, sentence)
         for each in sayings

@@ -27,14 +27,14 @@ from backstory.values.moments import (
 from backstory.values.query import DayRange
 from backstory.values.structs import FrozenStruct
 
-# Whole files are pasted into queries, but no more than that.
+# People paste whole files into a query, but hardly more than that.
 MAX_QUERY_CHARS = 100_000
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
 _MOST_TOKENS = 10**9
 # More days than any history has.
 MAX_DAYS = 100_000
-# No history is older or newer, and time zones cannot be computed much beyond.
+# No history is older or newer, and time zones cannot be computed far beyond this.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
 _MAX_SHOWN_CHARS = 80
@@ -43,17 +43,17 @@ DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days a
 
 
 def show_name(name: object) -> str:
-    """A name that nobody has, for an error: short, and safe to print."""
+    """An unknown name, as an error shows it: short, and safe to print."""
     return one_line(neutralize(str(name)), _MAX_SHOWN_CHARS)
 
 
 def to_text(value: str, name: str) -> str:
-    """A name or an id, with half characters escaped: no database holds them."""
+    """A name or an id with unpaired surrogates escaped, as no database stores them."""
     return escape_surrogates(check_text(value, name))
 
 
 def check_text(value: str, name: str) -> str:
-    """The same text, whatever is in it. Raises ``BadQuery`` for anything else."""
+    """The same text, whatever is in it. Raises ``BadQuery`` if it is not text."""
     if not isinstance(value, str):
         raise BadQuery(f"{name} is {show_value(value)}, not a text")
     return value
@@ -64,7 +64,7 @@ def to_optional_text(value: str | None, name: str) -> str | None:
 
 
 def to_path(value: str | Path, name: str) -> str | Path:
-    """A path, or the name of a folder. Raises ``BadQuery`` for what can be neither."""
+    """A path, or the name of a folder. Raises ``BadQuery`` for anything else."""
     if not isinstance(value, str | PurePath):
         raise BadQuery(f"{name} is {show_value(value)}, not a path")
     if "\0" in str(value):
@@ -116,7 +116,7 @@ def to_query(query: str) -> str:
             f"but may have at most {MAX_QUERY_CHARS:,}",
             hint="search for the words that matter",
         )
-    # JSON can hold half a character, but UTF-8 cannot.
+    # JSON can hold an unpaired surrogate, but UTF-8 cannot.
     return replace_surrogates(query.strip())
 
 
@@ -135,7 +135,7 @@ def to_number(value: int, name: str) -> int:
 
 
 def to_max_tokens(value: int) -> int:
-    """How many tokens a text may have: none at least, and a number that can be used."""
+    """The maximum number of tokens of a text: at least 0, and not absurdly large."""
     return min(max(to_number(value, "max_tokens"), 0), _MOST_TOKENS)
 
 
@@ -152,7 +152,7 @@ class _CheckedCount(FrozenStruct):
 
 
 def to_counter(count_tokens: CountTokens | None) -> CountTokens:
-    """How to count tokens: as the caller does, or at most as many as there can be."""
+    """How to count tokens: with the caller's function, else by an upper bound."""
     if count_tokens is None:
         return most_tokens
     if count_tokens is most_tokens or isinstance(count_tokens, _CheckedCount):
@@ -166,7 +166,7 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
 
 
 def check_keys(keys: Collection[str] | None, name: str) -> None:
-    """Raise ``BadQuery`` if an optional collection is something else."""
+    """Raise ``BadQuery`` unless the argument is None or a collection of texts."""
     if keys is None:
         return
     if not isinstance(keys, Collection) or isinstance(keys, str | bytes):
@@ -174,7 +174,7 @@ def check_keys(keys: Collection[str] | None, name: str) -> None:
 
 
 def check_function(value: object, name: str) -> None:
-    """Raise ``BadQuery`` if an optional function is something else."""
+    """Raise ``BadQuery`` unless the argument is None or a function."""
     if value is not None and not callable(value):
         raise BadQuery(f"{name} is {show_value(value)}, not a function")
 
@@ -186,7 +186,7 @@ class Period(FrozenStruct):
     """A stretch of time in microseconds, up to but not including its end.
 
     ``days`` are the same days in UTC, from the start of the first to the end of the
-    last: what is known by its day only is in one zone as in every other.
+    last: for things of which only the day is known, which is the same in every zone.
     """
 
     first: int | None = None
@@ -195,7 +195,7 @@ class Period(FrozenStruct):
 
     @property
     def why_empty(self) -> str:
-        """Why the period is empty; an empty text when it is not."""
+        """Why the period is empty; an empty text if it is not."""
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
@@ -214,8 +214,8 @@ def to_period(
 ) -> Period:
     """From one local day to another, both included; with ``days``, only the last N.
 
-    Today is one of these days. Of a text that names several, ``date_from`` is the first
-    and ``date_to`` the last.
+    Today is one of these days. If a text names several days, ``date_from`` is the first
+    of them and ``date_to`` the last.
     """
     today = now.astimezone().date()
     first_days = []
@@ -239,7 +239,7 @@ def to_period(
 def find_first_of_last(days: int, *, today: date) -> date | None:
     """The first of the last N local days, today included; None if N is 0.
 
-    So many days that there is no such date means all of them.
+    If N is so large that there is no such date, the result is None, too.
     """
     count = to_number(days, "days")
     if count > 0:
@@ -281,7 +281,7 @@ def to_date(value: date | str, name: str) -> date:
 
 
 def to_instant(value: date | str | None, name: str, *, today: date) -> datetime | None:
-    """A time, in UTC: the first moment of days; local time if it has no zone."""
+    """A time in UTC; days mean their first moment, times without a zone are local."""
     if value is None:
         return None
     found = _parse(value, name, today)
@@ -289,7 +289,7 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
         found = found.first
     if not isinstance(found, datetime):
         found = datetime.combine(_clamp(found), time.min)
-    # ValueError: the first days that there are, in a zone before UTC.
+    # ValueError: the very first days of the calendar, in a zone ahead of UTC.
     with suppress(OverflowError, ValueError):
         return found.astimezone(UTC)
     return found.replace(tzinfo=UTC)
@@ -298,7 +298,7 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
 def to_instants(
     since: date | str | None, until: date | str | None, days: int, *, today: date
 ) -> tuple[datetime | None, datetime | None]:
-    """From when until just before when; with ``days``, only the last N local days.
+    """The start of a period and its end, excluded; or, with ``days``, the last N days.
 
     Today is one of these days. Raises ``BadQuery`` if no time is left in between.
     """
@@ -312,7 +312,7 @@ def to_instants(
     end = to_instant(last.last + timedelta(days=1), "until", today=today)
     if first is not None and end is not None and first >= end:
         raise BadQuery(
-            f"there is no day in between: the first day, {first.astimezone().date()}, "
+            f"the period is empty: the first day, {first.astimezone().date()}, "
             f"is after the last, {last.last}"
         )
     return first, end
@@ -324,7 +324,7 @@ def to_sent_at(value: datetime) -> Moment:
         raise BadQuery(f"sent_at is {show_value(value)}, not a datetime")
     with suppress(OverflowError, ValueError, OSError):
         moment = to_moment(value)
-        # In every zone it is within the years that there are.
+        # Then it is a valid date in every zone.
         if MINYEAR < moment.at.year < MAXYEAR:
             return moment
     raise BadQuery(f"sent_at is {show_value(value)}, too far from today")
@@ -335,7 +335,7 @@ def _parse(value: date | str, name: str, today: date) -> date | DayRange:
         return value
     found = None
     if isinstance(value, str):
-        # Its many expressions are needed only here.
+        # It has many patterns, which are needed only here.
         from backstory.text.dates import parse_days
 
         found = parse_iso(value) or parse_days(value, today=today)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from backstory.text.rarity import rarity
 
-# As in the first implementation of the spec.
+# The values that the first implementation of the spec uses.
 _K1 = 1.2
 _B = 0.75
 
@@ -16,9 +16,9 @@ Key = TypeVar("Key")
 def bm25(
     query: Iterable[str], documents: Mapping[Key, Sequence[str]]
 ) -> dict[Key, float]:
-    """Score documents, given as their words, for the words of a query.
+    """Score documents, given as lists of words, for the words of a query.
 
-    Documents without any of the words are left out.
+    Documents that contain none of the words are left out.
     """
     wanted = frozenset(query)
     counts = {key: Counter(words) for key, words in documents.items()}
@@ -39,13 +39,13 @@ def bm25(
     return scores
 
 
-# The limit that many occurrences approach.
+# The limit that ``saturation`` approaches for a word that occurs very often.
 MAX_SATURATION = _K1 + 1
 
 
 def saturation(count: float, length: float, b: float = _B) -> float:
-    """How much a word counts that occurs ``count`` times.
+    """How much a word counts that occurs ``count`` times in a document.
 
-    ``length`` is the document's length, in mean lengths; ``b`` is how much it counts.
+    ``length`` is the document's length relative to the mean; ``b`` is its weight.
     """
     return count * MAX_SATURATION / (count + _K1 * (1 - b + b * length))

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-# Where the search for a length begins: most texts have more than that.
+# Where the search for a length begins: most texts have more characters per token.
 _LIKELY_CHARS_A_TOKEN = 2
-# No mark of a cut is longer.
+# No mark is longer than this.
 MAX_MARK_BYTES = 100
 
 
 def cut_mark(kept_bytes: int, full_bytes: int) -> str:
-    """The end of a text of which only the beginning was kept."""
+    """The mark at the end of a text of which only the beginning was kept."""
     return f"\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]"
 
 
@@ -18,9 +18,10 @@ def cut_bytes(
 ) -> tuple[str, int | None]:
     """Keep at most ``max_bytes`` of UTF-8, at whole characters, and mark the cut.
 
-    Half of it is the beginning and half the end, where errors are. Returns the text to
-    keep and its true length in bytes when it was cut, else None. ``full_bytes`` is the
-    true length of a text that lost its end before: more of its beginning is kept.
+    One half is the beginning and the other the end, where errors are. Returns the text
+    to keep, and its true length in bytes if it was cut, else None. ``full_bytes`` is
+    the true length of a text that has already lost its end: then only its beginning is
+    kept.
     """
     # A character takes at most four bytes, so most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
@@ -51,7 +52,7 @@ def utf8_size(text: str) -> int:
 
 def one_line(text: str, max_chars: int) -> str:
     """The text on one line, at most ``max_chars`` long, with an ellipsis when cut."""
-    # That many words more than fill the line, so a long text is not split to its end.
+    # This many words are sure to fill the line, so a long text is not split to its end.
     line = " ".join(text.split(maxsplit=max_chars))
     if len(line) <= max_chars:
         return line
@@ -71,10 +72,10 @@ def cut_middle(text: str, max_chars: int) -> str:
 def longest_within(
     max_tokens: int, max_chars: int, count_at: Callable[[int], int]
 ) -> int:
-    """A length at which a text has at most ``max_tokens``: nearly the longest, or 0.
+    """A length at which a text has at most ``max_tokens``: almost the longest, or 0.
 
-    ``count_at`` tells the tokens at a length. Counting is slow, so the next length to
-    try is guessed from those tried before, and what is left over may be 1 %.
+    ``count_at`` returns the number of tokens at a length. Counting is slow, so the next
+    length to try is guessed from the earlier ones, and the result may be 1 % too short.
     """
     low, low_tokens = 0, 0
     high, high_tokens = max_chars + 1, 0
@@ -95,6 +96,7 @@ def longest_within(
             share = (max_tokens - low_tokens) / (high_tokens - low_tokens)
             guess = low + int(share * (high - low))
         else:
-            # Texts that are dense in one place and thin in another mislead a guess.
+            # Guesses mislead for texts that are dense in one place and sparse in
+            # another.
             guess = (low + high) // 2
     return low

@@ -1,7 +1,7 @@
 """A quick check whether a text may name a day, or ask for the newest.
 
-``text.dates`` has many expressions, and most texts name no day. What this check lets
-through is looked at there; it must not stop anything that is a date.
+``text.dates`` has many patterns, and most texts name no day. Whatever passes this check
+is examined there; the check must not reject anything that is a date.
 """
 
 from backstory.text.words import LETTERS_AND_DIGITS
@@ -18,7 +18,7 @@ _NAMED = """
     heute gestern vorgestern woche monat jahr
 """
 _DATE_WORDS = frozenset(_NAMED.split())
-# How the words begin that ask for the newest.
+# What words begin with that ask for the newest.
 _RECENT_WORDS = (
     *("latest", "recent", "newest", "last", "current", "these", "lately"),
     *("zuletzt", "neueste", "aktuell", "neulich"),

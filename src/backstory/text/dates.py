@@ -1,7 +1,7 @@
 """Days named in a text: ``last Tuesday``, ``8 May 2023``, ``昨天``, ``letzte Woche``.
 
 Each way of naming a day is one row: a pattern and what it means. Where two rows match
-in the same place the longer match wins, so ``8 May 2023`` is a day and not a month. A
+in the same place, the longer match wins, so ``8 May 2023`` is a day and not a month. A
 word with another meaning (``may``, ``march``, ``sun``) needs a neighbour to be a date.
 """
 
@@ -50,7 +50,7 @@ def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
 def parse_days(text: str, *, today: date) -> DayRange | None:
     """The days that a whole text names, as an argument; None for any other text.
 
-    It reads what ``find_days`` finds, and short forms that would be no date within a
+    It reads what ``find_days`` finds, and short forms that would not be dates within a
     sentence: ``3d``, ``2 weeks``, ``2026-02``, ``2025``, ``tue``. A number of days,
     weeks, months or years is the one day that long ago.
     """
@@ -172,7 +172,7 @@ _YEAR = r"(?P<year>[12][0-9]{3})(?![0-9])"
 _DAY_OF_MONTH = r"(?<![0-9])(?P<day>[0-3]?[0-9])"
 _FULL_WEEKDAY = "|".join(_WEEKDAYS)
 _SHORT_WEEKDAY = _any_of(_WEEKDAY_NUMBERS)
-# A weekday written before its date says nothing more.
+# A weekday in front of its date adds nothing.
 _ITS_WEEKDAY = f"(?:\\b(?:{_FULL_WEEKDAY}),? (?:the )?)?"
 _COUNT = f"(?P<count>[0-9]{{1,4}}|(?:a )?couple(?: of)?|(?:a )?few|{_any_of(_COUNTS)})"
 
@@ -208,7 +208,7 @@ def _months_before(day: date, count: int) -> date:
 
 
 def _latest(day: int, month: int, today: date) -> DayRange:
-    """The latest such day that is not after today; 29 February may be years ago."""
+    """The latest such day up to today; for 29 February, it may be years ago."""
     for year in range(today.year, today.year - 9, -1):
         try:
             candidate = date(year, month, day)
@@ -433,7 +433,7 @@ _DATE_PATTERNS = (
     _row(r"今年", _years_ago(0)),
     _row(r"去年", _years_ago(1)),
 )
-# The short forms of arguments, which are no dates within a sentence.
+# Short forms of arguments, which are not dates within a sentence.
 _ARGUMENT_WAYS = (
     _row(r"(?P<count>[0-9]{1,5})\s*(?P<unit>d|w)(?:\s+ago)?", _day_ago),
     _row(
@@ -443,7 +443,7 @@ _ARGUMENT_WAYS = (
     ),
     _row(r"(?P<year>[12][0-9]{3})-(?P<month>[01][0-9])", _named_month),
 )
-# The name of an argument says that its value is a date, as these words do.
+# An argument is known to be a date, so it is read as if one of these preceded it.
 _PREPOSITIONS = ("", "in ", "on ", "im ")
 # What people write before a date out of habit.
 _LEADING_WORDS = lazy_pattern(r"^(?:(?:in|on|from|since)\s+)?(?:the\s+)?", re.I)

@@ -1,13 +1,13 @@
 """The frame in which history reaches a model: content cannot pass for the frame.
 
-What was found is data, and may have been written in order to be found. So a line of
-content is never a line of its own beside ours: it is quoted with ``> ``, as in an
-e-mail, whatever it says, or it stands within a line of ours, behind a label. What is
-quoted is not chosen by its looks, so there is nothing to spell differently.
+What was found is data, and may have been written in order to be found. So content never
+has a line of its own beside ours: it is quoted with ``> ``, as in an e-mail, or it is
+part of a line of ours, after a label. All content is quoted, whatever it looks like, so
+no spelling can get around it.
 
-Within a line, only signs that programs and models read themselves are changed: tags
-that agent programs put around what they add to a prompt, and the marks of chat
-templates. Nothing is left out.
+Within a line, only what programs and models interpret is changed: the tags that agent
+programs put around what they add to a prompt, and the marks of chat templates. Nothing
+is left out.
 """
 
 import re
@@ -21,12 +21,12 @@ MAX_QUERY_CHARS = 200
 
 # Line ends to a model, but not to Python's split("\n").
 _OTHER_LINE_ENDS = lazy_pattern("[\u2028\u2029]")
-# Letters that people cannot see, but a model can read.
+# Characters that people cannot see, but a model can read.
 _TAGS = lazy_pattern("[\U000e0000-\U000e007f]")
 
-# Wherever they stand in a line: what begins or ends the frame of memories, ours or the
-# one that an agent program puts around it; tags of prompts and of calls of tools; and
-# what chat templates have between turns.
+# Disarmed anywhere in a line: what begins or ends the frame of memories, ours or the
+# one that an agent program puts around it; tags of prompts and of tool calls; and what
+# chat templates put between turns.
 _TAG_BEGINNINGS = (
     "system",
     "hook_context",
@@ -43,7 +43,7 @@ _TAG_BEGINNINGS = (
     "end_of_turn",
     "SYS>>",
 )
-# The letter is looked at first: a text full of brackets is done quickly.
+# The first letter is checked first, so that a text full of brackets takes no longer.
 _READ_BY_PROGRAMS = lazy_pattern(
     r"<(?:(?=[|｜])"
     rf"|(?=[\s/]{{0,3}}[aefhistu])(?=[\s/]{{0,3}}(?:{'|'.join(_TAG_BEGINNINGS)})))"
@@ -62,9 +62,9 @@ def quote_lines(text: str) -> str:
 
 
 def quote_after_label(text: str) -> str:
-    """Content behind a label of ours: its first line follows the label, others quoted.
+    """Content after a label of ours: all lines but the first are quoted.
 
-    The label is not part of it.
+    The label itself is not returned.
     """
     first, *rest = _lines(text)
     return "\n".join([first, *map(_quote_line, rest)])
@@ -76,7 +76,7 @@ def quote_within_line(text: str, max_chars: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of content, safe to print; nothing in them is read by programs."""
+    """The lines of content, safe to print, without anything that programs interpret."""
     return disarm(neutralize(_OTHER_LINE_ENDS.sub("\n", text))).split("\n")
 
 
@@ -85,12 +85,12 @@ def _quote_line(line: str) -> str:
 
 
 def disarm(text: str) -> str:
-    """Content in which no tag or mark is left that a program or model would obey.
+    """Content without any tag or mark that a program or model would obey.
 
     Agent programs put memories between tags of their own, in the prompt and in their
     transcripts; a tag within a memory would end them early.
     """
-    # Most texts have none of the signs, and need no expression to be compiled.
+    # Most texts have none of the signs, so no pattern needs to be compiled.
     if not any(sign in text for sign in _INSTEAD):
         return text
     return _READ_BY_PROGRAMS.sub(lambda mark: _INSTEAD[mark[0]], text)

@@ -1,7 +1,7 @@
-"""Cut out and point at the part of a text that answers a query.
+"""Cut out the part of a text that answers a query, and find where it is.
 
-Positions are always those of the original text, although it is compared folded, and
-folding may change its length.
+Positions are always positions in the original text, although texts are compared folded,
+and folding may change their length.
 """
 
 import re
@@ -16,15 +16,15 @@ from backstory.text.words import SPACELESS, fold, has_spaceless, is_spaceless
 from backstory.values.query import Query, Term
 
 _CUT = "..."
-# The most of a hit that is shown.
+# How much of a hit is shown at most.
 EXCERPT_CHARS = 500
 _ZERO_WIDTH_JOINER = "\N{ZERO WIDTH JOINER}"
-# How far a cut may move to begin at a line or at a word.
+# How far a cut may move in order to begin at a line or at a word.
 _TO_LINE = 60
 _TO_WORD = 24
 _LONGEST_CLUSTER = 16
 
-# Folding a text in steps of this size tells where a place in the folded text came from.
+# A text is folded in steps of this size, to find where a place in the folded text was.
 _STEP = 256
 _MAX_FINDS_PER_TERM = 200
 
@@ -33,7 +33,7 @@ _MAX_FINDS_PER_TERM = 200
 
 
 def find_match(text: str, folded_needle: str) -> tuple[int, int] | None:
-    """Where the text has the needle, which is folded already; None if nowhere."""
+    """Where the text has the needle, which is already folded; None if nowhere."""
     if not folded_needle:
         return None
     start = fold(text).find(folded_needle)
@@ -46,7 +46,7 @@ def find_match(text: str, folded_needle: str) -> tuple[int, int] | None:
     first, last = _unfolded(text, start)[0], _unfolded(text, end)[1]
     if folded_needle in fold(text[first:last]):
         return first, last
-    # Letters that only compose with what a step cut off from them: extremely rare.
+    # Only if letters combine with what the step cut off: extremely rare.
     return 0, len(text)
 
 
@@ -70,7 +70,7 @@ def _unfolded(text: str, place: int) -> tuple[int, int]:
 
 
 def find_words(text: str, query: Query, *, limit: int = 50) -> list[tuple[int, int]]:
-    """Where the text has the query's phrases and terms: in order, none in another."""
+    """Where the text has the query's phrases and terms: in order, without overlaps."""
     spans = [span for span, _ in _find_terms(text, query)]
     for phrase in query.phrases:
         found = find_match(text, phrase)
@@ -86,7 +86,7 @@ def find_words(text: str, query: Query, *, limit: int = 50) -> list[tuple[int, i
 
 
 def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
-    """Each place of each term, with the number of the term, in no order."""
+    """Each place of each term, with the number of the term, in no particular order."""
     flat, places = _flatten(text)
     found = []
     for number, needles in enumerate(_needles(query, not has_spaceless(flat))):
@@ -100,9 +100,9 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
 
 _LETTER = f"[^\\W_{SPACELESS}]"
 _SPACED_LETTER = r"[^\W_]"
-# A pattern with so large a set of characters takes a millisecond to compile, so all of
-# them are here, and none is made for a query. The second of each is for text that has
-# no spaceless script, where a small set does the same.
+# A pattern with such a large set of characters takes a millisecond to compile, so all
+# of these are made here, and none for each query. The second of each pair is for text
+# without spaceless scripts, where a small set does the same.
 _IS_LETTER = (lazy_pattern(_LETTER), lazy_pattern(_SPACED_LETTER))
 _ANYTHING = lazy_pattern("")
 _WORD_END = (lazy_pattern(f"(?!{_LETTER})"), lazy_pattern(f"(?!{_SPACED_LETTER})"))
@@ -132,11 +132,11 @@ class _Needle:
         self.literal = literal
         self._words = words
         self._ending = ending
-        # None if it may begin within a word.
+        # None if the needle may begin within a word.
         self._is_letter = is_letter
 
     def find_end(self, flat: str, at: int) -> int | None:
-        """Where it ends if it begins there."""
+        """Where the needle ends if it begins at this place; None if it does not."""
         if at and self._is_letter and self._is_letter.match(flat, at - 1):
             return None
         words = self._words.match(flat, at)
@@ -145,7 +145,7 @@ class _Needle:
 
 
 def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
-    """Look for the literal, which is fast, and only there for the rest."""
+    """Search for the literal, which is fast, and match the rest only where it is."""
     at = flat.find(needle.literal)
     for _ in range(_MAX_FINDS_PER_TERM):
         if at < 0:
@@ -156,7 +156,7 @@ def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
         at = flat.find(needle.literal, at + 1 if end is None else end)
 
 
-# The same query is put to every text that it found.
+# The same query is applied to every text that it found.
 @lru_cache(maxsize=32)
 def _needles(query: Query, is_spaced: bool) -> tuple[tuple[_Needle, ...], ...]:
     return tuple(tuple(_iter_needles(term, is_spaced)) for term in query.terms)
@@ -182,7 +182,7 @@ def _iter_needles(term: Term, is_spaced: bool) -> Iterator[_Needle]:
 
 
 def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:
-    """What a word begins with in its other forms, and a pattern of how they end."""
+    """What the forms of a word begin with, and a pattern for how they end."""
     if len(word) < 4:
         return word, _WORD_END
     for ending in ("ing", "es", "ed", "s"):
@@ -196,7 +196,7 @@ def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 class _Bases(dict[int, str]):
-    """From each character to its small letter without accents; marks become NUL."""
+    """Maps characters to their small letters without accents; marks become NUL."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -217,7 +217,7 @@ _BASES = _Bases()
 def _flatten(text: str) -> tuple[str, Sequence[int] | None]:
     """The text without case, accents and marks, and where each character came from.
 
-    The places end with that of the text's end; they are None if nothing has moved.
+    The places have one more item, for the end; they are None if nothing has moved.
     """
     if text.isascii():
         return text.lower(), None
@@ -238,13 +238,13 @@ def excerpt(
     max_chars: int,
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """At most ``max_chars`` of the text, with what answers the query in them.
+    """At most ``max_chars`` of the text, including what answers the query.
 
     That is where the text has the query or a phrase of it, else the beginning, unless
-    another part has at least twice as many terms: what a text is about stands first.
-    If it has no term at all, that is the passage nearest in meaning.
+    another part has at least twice as many terms: the subject of a text tends to come
+    first. If the text has no term at all, it is the passage nearest in meaning.
 
-    Dots mark where it was cut and count as characters.
+    Ellipses mark where the text was cut, and count as characters.
     """
     if len(text) <= max_chars:
         return text
@@ -252,7 +252,7 @@ def excerpt(
         return _CUT[: max(0, max_chars)]
     head_chars = max_chars - len(_CUT)
     if query.days and not query.subject:
-        # Who asks for a day does not look for its name, or for "did".
+        # If a query only asks for a day, neither its name nor "did" is worth showing.
         match = _find_exact(text, query)
     else:
         match = _find_shown(text, query, head_chars) or passage
@@ -272,7 +272,7 @@ def find_densest(text: str, query: Query, *, max_chars: int) -> str:
 
 
 def _find_shown(text: str, query: Query, head_chars: int) -> tuple[int, int] | None:
-    """What an excerpt has to show; the text begins with ``head_chars``."""
+    """What an excerpt must show; the text begins with ``head_chars``."""
     exact = _find_exact(text, query)
     if exact is not None:
         return exact
@@ -287,9 +287,9 @@ def _find_shown(text: str, query: Query, head_chars: int) -> tuple[int, int] | N
 def find_window(
     text: str, query: Query, *, max_chars: int, within: tuple[int, int]
 ) -> tuple[int, int]:
-    """A stretch of the text, as long as it may be, around the best match.
+    """A stretch of the text around the best match, as long as ``max_chars`` allows.
 
-    The match is looked for in the part ``within``; the stretch may reach beyond it.
+    The match is searched for in the part ``within``; the stretch may extend beyond it.
     """
     first, last = within
     match = _find_best(text[first:last], query, width=max_chars)
@@ -304,7 +304,7 @@ def find_window(
 def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
     room = max_chars - 2 * len(_CUT)
     start = max(0, match[0] - max(0, room - (match[1] - match[0])) // 3)
-    # What reaches the end needs no dots after it.
+    # An excerpt that reaches the end needs no ellipsis after it.
     start = min(start, len(text) - room - len(_CUT))
     start = _tidy_start(text, start, latest=match[0])
     if start == 0:
@@ -315,7 +315,7 @@ def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
 
 
 def _find_best(text: str, query: Query, *, width: int) -> tuple[int, int] | None:
-    """The whole query if it is there, else a phrase, else where most terms meet."""
+    """The whole query if the text has it, else a phrase, else where most terms meet."""
     exact = _find_exact(text, query)
     if exact is not None:
         return exact
@@ -330,7 +330,7 @@ def _find_exact(text: str, query: Query) -> tuple[int, int] | None:
 def _find_most(
     finds: Sequence[tuple[tuple[int, int], int]], *, width: int
 ) -> tuple[tuple[int, int] | None, int]:
-    """Where most terms meet within some characters, and how many; finds in order."""
+    """Where most terms meet within ``width``, and how many; ``finds`` are in order."""
     best, most = None, 0
     inside: Counter[int] = Counter()
     first = 0

@@ -7,7 +7,7 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 
-# Longer numbers may be more than Python is willing to compute, whatever its limit.
+# Python may refuse to convert longer numbers, whatever its limit is set to.
 _MAX_DIGITS = 640
 
 
@@ -15,9 +15,9 @@ _MAX_DIGITS = 640
 def parse_leniently(
     text: str | bytes, report: Callable[[str], object] = lambda what: None
 ) -> Any:
-    """The value of JSON text with things in it that strict JSON refuses.
+    """The value of JSON text, even with some things in it that strict JSON refuses.
 
-    Control characters may stand in strings. Numbers that have no value are replaced,
+    Control characters may occur in strings. Numbers that have no value are replaced,
     and ``report`` is told. Raises ValueError or RecursionError for any other text.
     """
 
@@ -49,7 +49,7 @@ def compact_json(value: object) -> str:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
         pass  # foreign types, numbers beyond 64 bits, or deeper than orjson goes
-    # As above; rarely needed.
+    # Slow to import, too, and rarely needed.
     import json
 
     try:
@@ -76,7 +76,7 @@ def as_list(value: object) -> list[Any]:
 def plain_text(content: object) -> str:
     """The text of a content value: a string, or a list of blocks with text in them.
 
-    Other blocks leave a mark (``[image]``), so that a reader knows of them.
+    Other blocks leave a mark (``[image]``), so that a reader knows about them.
     """
     if isinstance(content, str):
         return content

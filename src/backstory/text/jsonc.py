@@ -2,7 +2,7 @@
 
 Agent programs let people write comments and trailing commas in their settings. An edit
 inserts or removes the text of one member or item, in the style of its surroundings;
-no other character changes, and removing what was inserted last gives the text back,
+no other character changes, and removing what was inserted last restores the text,
 except that spaces within otherwise empty brackets may differ.
 """
 
@@ -36,9 +36,9 @@ class JsoncError(ValueError):
 
 
 class Node(FrozenStruct):
-    """A value and where it is in the text; ``children`` of an object have keys.
+    """A value and its place in the text; the ``children`` of an object have keys.
 
-    ``begins`` is where its text begins, key included. ``before`` is the end of the
+    ``begins`` is where its text begins, including a key. ``before`` is the end of the
     token or comment before it, ``comma`` the end of the comma after it, if any.
     ``inside`` is the end of the last token or comment between its own brackets.
     """
@@ -63,7 +63,7 @@ def parse_jsonc(text: str) -> Node:
 def find_node(root: Node, path: Sequence[Key]) -> Node | None:
     """The value at a path of keys and positions; None if there is none.
 
-    Of members with the same key the last counts, as it does for every parser.
+    If several members have the same key, the last one counts, as for every parser.
     """
     node = root
     for key in path:
@@ -75,9 +75,9 @@ def find_node(root: Node, path: Sequence[Key]) -> Node | None:
 
 
 def set_member(text: str, path: Sequence[str], value: object) -> str:
-    """Set the member at the path, and make the objects that lead to it.
+    """Set the member at the path, and create the objects that lead to it.
 
-    Raises ``JsoncError`` if something else than an object is in the way.
+    Raises ``JsoncError`` if anything but an object is in the way.
     """
     node, done = _walk(parse_jsonc(text), path)
     if done == len(path):
@@ -90,7 +90,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 
 
 def append_item(text: str, path: Sequence[str], value: object) -> str:
-    """Append to the list at the path; make it, and the objects that lead to it."""
+    """Append to the list at the path; create it, and the objects that lead to it."""
     node, done = _walk(parse_jsonc(text), path)
     if done < len(path):
         return set_member(text, path, [value])
@@ -108,7 +108,7 @@ def remove_node(text: str, path: Sequence[Key]) -> str:
     end = child.end if child.comma is None else child.comma
     before = child.before
     if child.follows_line_comment and not text[end:].startswith(("\n", "\r\n")):
-        # What comes next must not become part of the comment.
+        # What follows must not become part of the comment.
         before = child.begins
     if len(parent.children) == 1:
         rest = text[parent.start + 1 : before] + text[end : parent.end - 1]
@@ -164,7 +164,7 @@ def _insert(text: str, parent: Node, value: object, *, key: str | None = None) -
         return text[: parent.inside] + child + close + text[parent.inside :]
     last = parent.children[-1]
     if "\n" not in text[last.before : last.begins]:
-        # All in one line: the new one joins it.
+        # All on one line: the new one joins it.
         space = "" if last.before == last.begins and len(parent.children) > 1 else " "
         compact = json.dumps(value, ensure_ascii=False)
         if last.comma is None:
@@ -180,7 +180,7 @@ def _insert(text: str, parent: Node, value: object, *, key: str | None = None) -
 
 
 def _after_comments(text: str, at: int) -> int:
-    """The end of the comments that follow in the same line."""
+    """The end of the comments that follow on the same line."""
     end = at
     while True:
         blanks = _BLANKS.match(text, at)
@@ -204,7 +204,7 @@ def _line_indent(text: str, at: int) -> str:
 
 
 def _indent_unit(text: str) -> str:
-    """What the text indents by: what stands before the first indented line."""
+    """What the text indents with: the white space before its first indented line."""
     found = _INDENTED.search(text)
     return found[1] if found else "  "
 
@@ -247,7 +247,7 @@ class _Parser:
             elif text.startswith("/*", self.at):
                 close = text.find("*/", self.at + 2)
                 if close < 0:
-                    raise self.error("a comment has no end")
+                    raise self.error("a comment is not closed")
                 self.at = self.end = close + 2
                 self.is_after_line_comment = False
             else:
@@ -283,7 +283,7 @@ class _Parser:
         except ValueError:
             value = None
         if found is None or not isinstance(value, str):
-            raise self.error("a text is not valid, or has no end")
+            raise self.error("a string is not valid, or not closed")
         self.at = self.end = found.end()
         return value
 
@@ -341,5 +341,5 @@ def _to_number(written: str) -> int | float:
     try:
         return int(written)
     except ValueError:
-        # A fraction, or more digits than Python computes a whole number from.
+        # A fraction, or more digits than Python converts to an integer.
         return float(written)

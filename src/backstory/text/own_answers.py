@@ -1,14 +1,14 @@
-"""Know answers of Backstory's own tools again in the program that they were given to.
+"""Recognize answers of Backstory's own tools in the program that they were given to.
 
-A program may return an answer to its model under any name, and in any role. It is known
-because it was given out, not by its looks: what another tool says stays history, even
-if it looks the same.
+A program may return an answer to its model under any name, and in any role. An answer
+is recognized because it was given out, not by its looks: what another tool says stays
+in the history, even if it looks the same.
 """
 
 from collections import OrderedDict
 
 _MAX_ANSWERS = 10_000
-# So many answers may begin with the same line.
+# How many answers may begin with the same line.
 _MAX_ALIKE = 20
 _Answer = tuple[int, int]
 
@@ -18,7 +18,7 @@ class OwnAnswers:
 
     def __init__(self) -> None:
         self._tools: set[tuple[str | None, str]] = set()
-        # Lengths and hashes by hashes of the first lines: no text is kept alive.
+        # Lengths and hashes, by the hash of the first line: no text is kept in memory.
         self._answers: OrderedDict[int, list[_Answer]] = OrderedDict()
 
     def add_tool(self, name: str, session: str | None = None) -> None:
@@ -26,7 +26,7 @@ class OwnAnswers:
         self._tools.add((session, name))
 
     def has_tool(self, name: str | None, session: str | None = None) -> bool:
-        """Whether a tool was given out: to anybody, or to that session at least."""
+        """Whether a tool was given out, be it to anybody or only to that session."""
         if session is None:
             return any(name == given for _, given in tuple(self._tools))
         return (None, name) in self._tools or (session, name) in self._tools

@@ -1,8 +1,9 @@
-"""Know calls of Backstory's own tools and commands in what agent programs write.
+"""Recognize calls of Backstory's own tools and commands in what agent programs write.
 
-What our tools return is a copy of a memory. Stored again, it would be found again, and
-memory would feed on itself. But it is known by the call, never by its looks: a page, a
-file or another program's tool may say the same words, and nothing of that may be lost.
+What our tools return is a copy of a memory. If it were stored, it would be found again,
+and memory would feed on itself. But it is recognized by the call, never by its looks: a
+page, a file or another program's tool may say the same words, and none of that may be
+lost.
 """
 
 import re
@@ -16,7 +17,7 @@ from backstory.values.tool_names import TOOL_NAMES
 
 # Hosts put the server's name before the tool's: mcp__backstory__search_history,
 # backstory-search_history, backstory.search_history, backstory/search_history. Other
-# servers have tools of these names too; what they find is not ours to leave out.
+# servers have tools with these names, too; what they find is not ours to leave out.
 _OWN_TOOL_NAME = re.compile(
     r"(?:^|[^a-z0-9])backstory[^a-z0-9]++(?:" + "|".join(sorted(TOOL_NAMES)) + r")$",
     re.IGNORECASE,
@@ -26,17 +27,17 @@ _WRITES = re.compile(r"write|edit|patch|create|replace|insert|todo", re.IGNORECA
 
 # -- commands in a shell --------------------------------------------------------------
 
-# Where hosts put the command of a tool that runs a shell.
+# The arguments in which hosts pass the command of a tool that runs a shell.
 _COMMAND_KEYS = ("command", "cmd", "script")
 _COMMANDS_KEY = "commands"
-# A longer one is a program, not a question to our command.
+# A longer one is a program, not just a call of our command.
 _MAX_COMMAND_CHARS = 20_000
 _RECALLING = {"search", "show", "call", "context", "logs"}
 _RECALLING_MEMORY = {"show", "add", "forget"}
 _OUR_OPTIONS = {"--home", "--set"}
 _SHELLS = {"bash", "sh", "zsh", "dash", "fish"}
 _PYTHON = re.compile(r"(?:python[0-9.]*|py)(?:\.exe)?")
-# What may come before a command; the first ones print something if none comes.
+# What may precede a command; the first ones print something if no command follows.
 _PRINTING_BEFORE = {"sudo", "env"}
 _BEFORE = _PRINTING_BEFORE | {
     "time",
@@ -48,17 +49,17 @@ _BEFORE = _PRINTING_BEFORE | {
     "{",
     "!",
 }
-# What prints nothing of its own.
+# Commands that print nothing of their own.
 _SILENT = {"true", "pushd", "for", "done", "}"}
-# What prints the words of the call itself.
+# Commands that print only words of the call itself.
 _ECHOES = {"echo", "printf"}
 
 
 class _Filter(FrozenStruct):
-    """A program that shows part of what it is given, if called with no more than this.
+    """A program that shows part of its input, if called with nothing but these.
 
     ``flags`` are the letters of its options, ``valued`` those that a value follows, and
-    ``operands`` are words that name no file. Called otherwise, it may read files.
+    ``operands`` are words that name no file. If called otherwise, it may read files.
     """
 
     flags: str = ""
@@ -73,7 +74,7 @@ _SED_SCRIPT = re.compile(
     r"|s/(?:[^\\/\n]|\\[^/\n])*/(?:[^\\/\n]|\\[^/\n])*/[gip\d]{0,9}"
 )
 _JQ_SCRIPT = re.compile(r"(?i:(?!env|import|include|input).)*", re.DOTALL)
-# What shows a part of what our command printed. awk is none: it can run anything.
+# Commands that show a part of what ours printed. Not awk, which can run anything.
 _FILTERS = {
     "head": _Filter("qv", "nc"),
     "tail": _Filter("qv", "nc"),
@@ -97,9 +98,9 @@ _SEPARATORS = ";&|()\n"
 
 
 def is_own_tool_call(tool_name: str | None, call_text: str = "") -> bool:
-    """Whether a call is of one of our tools, by a host's name, or only of our command.
+    """Whether a call is of one of our tools, by a host's name, or of our command only.
 
-    A shell that also runs something else returns something else as well.
+    A shell that also runs something else returns other output as well.
     """
     if tool_name and _OWN_TOOL_NAME.search(tool_name):
         return True
@@ -149,7 +150,7 @@ def _split_script(script: str) -> list[list[str]] | None:
             else:
                 commands[-1].append(word)
     except ValueError:
-        return None  # a quotation that is not closed
+        return None  # an unclosed quotation
     return [command for command in commands if command]
 
 
@@ -169,7 +170,7 @@ def _is_own_script(commands: Sequence[Sequence[str]]) -> bool:
 
 
 def _without_prefix(words: Sequence[str]) -> Sequence[str]:
-    """A command without what is set for it, and without the program that starts it."""
+    """A command without variables set for it, and without the program that runs it."""
     while words and (words[0] in _BEFORE or _ASSIGNMENT.fullmatch(words[0])):
         words = words[1:]
     if list(words[:2]) == ["uv", "run"] or words[:1] == ["uvx"]:
@@ -195,7 +196,7 @@ def _is_silent(words: Sequence[str]) -> bool:
     command = _without_prefix(words)
     name, given = "".join(command[:1]), command[1:]
     if name == "cd":
-        # What runs within it only says where to go.
+        # Commands within it only say where to go.
         return True
     if _has_substitution(words):
         return False
@@ -214,12 +215,12 @@ def _is_silent(words: Sequence[str]) -> bool:
 
 
 def _has_substitution(words: Sequence[str]) -> bool:
-    """Whether another command runs within the words: it may print anything."""
+    """Whether another command runs within the words; that could print anything."""
     return any("$(" in word or "`" in word for word in words)
 
 
 def _is_filter(words: Sequence[str]) -> bool:
-    """Whether a command can print nothing but what is piped into it."""
+    """Whether a command can print nothing but parts of what is piped into it."""
     known = _FILTERS.get(_base_name("".join(words[:1])))
     if known is None or _has_substitution(words):
         return False

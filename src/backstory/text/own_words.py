@@ -1,8 +1,8 @@
 """What somebody wrote themselves, as far as a message shows it.
 
-People and agents paste what others wrote: pages, files, the output of programs. It is
-usually set apart, and what is set apart is left out here: code, quoted lines, tags with
-what is between them, and long passages in quotation marks.
+People and agents paste what others wrote: pages, files, the output of programs. That is
+usually set apart, and whatever is set apart is left out here: code, quoted lines, tags
+with what is between them, and long passages in quotation marks.
 """
 
 import re
@@ -10,11 +10,11 @@ import re
 from backstory.text.patterns import lazy_pattern
 from backstory.text.words import is_spaceless
 
-# A fence is closed by a line of at least as many of the same signs.
+# A fence is closed by a line of at least as many of the same character.
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})")
 _QUOTED_LINE = lazy_pattern(r"[ \t]*(?:>|\||(?:    |\t)\S)")
 _OPENING_TAG = lazy_pattern(r"<([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,200})?>")
-# A sign that could begin another quotation ends the search, so that it stays short.
+# Any sign that could begin another quotation ends the match, which keeps it short.
 _IN_QUOTES = lazy_pattern(
     r'"[^"\n]{1,2000}"|“[^“”\n]{1,2000}”|„[^„“”\n]{1,2000}[“”]|«[^«»\n]{1,2000}»'
     r"|「[^「」\n]{1,2000}」"
@@ -28,12 +28,12 @@ _SENTENCE_END = lazy_pattern(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 
 
 def own_words(text: str) -> str:
-    """A message without what it shows to be written by others."""
+    """A message without the parts that are visibly written by others."""
     return _IN_QUOTES.sub(_drop_long, _without_tags(_without_blocks(text)))
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text; a line end ends a sentence, and a long one is cut."""
+    """The sentences of a text; each line end ends one, and long ones are cut."""
     return [
         piece
         for line in text.split("\n")
@@ -64,14 +64,14 @@ def _without_blocks(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """The text without tags, and without what is between a tag and its end."""
+    """The text without tags, and without anything between a tag and its closing tag."""
     kept: list[str] = []
     at = 0
     ends: dict[str, int] = {}
     while found := _OPENING_TAG.search(text, at):
         kept.append(text[at : found.start()])
         closing = f"</{found[1]}>"
-        # The last end, as what is between may hold the tag itself.
+        # The last closing tag, because the content may contain the tag itself.
         end = ends[closing] if closing in ends else text.rfind(closing)
         ends[closing] = end
         at = found.end() if end < found.end() else end + len(closing)
@@ -80,7 +80,7 @@ def _without_tags(text: str) -> str:
 
 def _drop_long(found: re.Match[str]) -> str:
     quoted = found[0]
-    # Where words have no spaces between them, a few characters are many words.
+    # Where words have no spaces between them, even a few characters are many words.
     most = _MANY_SPACELESS if any(map(is_spaceless, quoted)) else _MANY_CHARS
     is_long = len(quoted.split()) >= _MANY_WORDS or len(quoted) > most
     return " " if is_long else quoted

@@ -1,7 +1,7 @@
 """Cut a long text into passages, each about one thing.
 
-The vector of a whole text says what all of it is about; that of a passage, what is said
-there.
+The vector of a whole text represents all that it is about; the vector of a passage,
+what is said in that passage.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from backstory.text.patterns import lazy_pattern
 
-# The most that a passage has. A shorter text is one by itself.
+# The longest that a passage may be. A shorter text is a single passage.
 PASSAGE_CHARS = 250
-# As much as the vector of a whole text is made from.
+# As much of a text as its vector is made from.
 _MAX_CHARS = 8_000
 # A passage may begin at a line or a sentence, and has to begin at a heading.
 _BEGINNING = lazy_pattern(r"(?<=\n)(?=[^\n])|(?<=[.!?])[ \t]+(?=\S)")

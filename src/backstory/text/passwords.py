@@ -3,14 +3,14 @@
 from backstory.text.patterns import lazy_pattern
 
 _HIDDEN = "…"
-_UNREADABLE = "(an address, which is not shown: it may have a password in it)"
+_UNREADABLE = "(an address that is not shown, as it may contain a password)"
 _AFTER_HOST = lazy_pattern("[/?#]")
 
 
 def hide_password(url: str) -> str:
-    """The address with a sign in place of each password.
+    """The address with a mark in place of each password.
 
-    A text that is no address is not shown at all: part of it may be a password.
+    Text that is not an address is not shown at all: part of it may be a password.
     """
     # Slow to import, and few homes are in a database.
     from urllib.parse import parse_qsl, quote, urlsplit
@@ -37,15 +37,15 @@ def hide_password(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Whether an address has a password in it, or is none and may be one."""
+    """Whether an address has a password in it, or is not an address and may be one."""
     return hide_password(url) == _UNREADABLE or _HIDDEN in hide_password(url)
 
 
 def is_ambiguous(url: str) -> bool:
     """Whether part of a password may look like a host, a database or an option.
 
-    So it is if the password has one of "@/?#" in it that is not percent-encoded: then
-    there is an "@" beyond the one that ends user and password.
+    It may if the password contains one of "@/?#" that is not percent-encoded: then
+    there is another "@" after the one that ends user and password.
     """
     _, _, rest = url.partition("://")
     authority = _AFTER_HOST.split(rest, maxsplit=1)[0]

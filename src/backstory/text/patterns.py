@@ -6,7 +6,7 @@ compile.
 
 import re
 
-# Type checkers read this as true. Importing it would take a hook's time.
+# Type checkers read this as true. Importing it would slow down a hook.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,15 +33,15 @@ class _LazyPattern:
         return self._pattern if isinstance(self._pattern, str) else self._pattern()
 
     def __getattr__(self, name: str) -> object:
-        """Compile; from then on, the methods are found without coming here."""
+        """Compile the pattern; later calls find its methods without coming here."""
         compiled = re.compile(self.pattern, self._flags)
         self.__dict__.update({each: getattr(compiled, each) for each in _METHODS})
         return getattr(compiled, name)
 
 
 def lazy_pattern(pattern: "str | Callable[[], str]", flags: int = 0) -> re.Pattern[str]:
-    """The same as ``re.compile``, but later; flags of the module ``re``.
+    """Like ``re.compile``, but compiled on first use; ``flags`` are those of ``re``.
 
-    Of a pattern that takes long to put together, the function that does.
+    If a pattern takes long to put together, pass a function that does it.
     """
     return _LazyPattern(pattern, int(flags))  # type: ignore[return-value]

@@ -2,19 +2,19 @@
 
 A passage between ``<private>`` and ``</private>`` of a message is never stored. A tag
 that is never closed hides the rest of the message: what was hidden by mistake can be
-said again, but what was stored by mistake cannot be taken back. A tag may have blanks
-and attributes, but those have values: ``<private key>`` is what people write in
-instructions.
+said again, but what was stored by mistake cannot be taken back. A tag may contain white
+space and attributes with values; attributes without values do not count, because people
+write ``<private key>`` in instructions.
 """
 
 from backstory.text.patterns import lazy_pattern
 
-# What is kept of a passage.
+# What takes the place of a passage.
 PRIVATE = "[private]"
 
-# Every tag has one of these; most texts have neither, which is quickly seen.
+# Every tag contains one of these; most texts contain neither, which is quick to see.
 _SIGNS = ("<", "\\u003")
-# Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
+# Also as JSON escapes it: \u003cprivate\u003e, <\/private>.
 _MARK = lazy_pattern(
     r"(?:<|\\u003[cC])\s{0,9}\\?(/?)\s{0,9}(?i:private)"
     r"(?:\s{1,9}[A-Za-z][\w:.-]{0,40}\s{0,9}=\s{0,9}"
@@ -29,7 +29,7 @@ def drop_private(text: str) -> str:
 
 
 def drop_private_lines(text: str) -> str:
-    """The same for a file, whose other lines keep their numbers."""
+    """The same for a file, where all other lines keep their numbers."""
     if not _MARK.search(text):
         return text
     lines, depth = [], 0
@@ -42,7 +42,7 @@ def drop_private_lines(text: str) -> str:
 
 
 def closes_private(text: str) -> bool:
-    """Whether a passage that was open before the text ends in it."""
+    """Whether the text ends a passage that began before it."""
     depth = 1
     for mark in _MARK.finditer(text):
         depth += -1 if mark.group(1) else 1
@@ -52,9 +52,9 @@ def closes_private(text: str) -> bool:
 
 
 def hide_private(text: str, depth: int) -> tuple[str, int]:
-    """The same for a piece of a longer text, with ``depth`` open passages before it.
+    """The same for a piece of a longer text that begins inside ``depth`` open passages.
 
-    Returns the piece and the number of passages open after it.
+    Returns the piece and the number of passages that are open after it.
     """
     if not any(sign in text for sign in _SIGNS):
         return (PRIVATE if depth else text), depth

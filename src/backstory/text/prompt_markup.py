@@ -1,17 +1,18 @@
 """Tell what a person said from what a program wrote into their message.
 
-Agent programs record in the person's name what the person never told the model: slash
-commands and their output, shell commands, the file that an editor had open, that a
-request was interrupted. It is in tags or fixed phrases at the beginning of the message,
-or after it; anywhere else, a tag is something that the person wrote about.
+Agent programs record things in the person's name that the person never told the model:
+slash commands and their output, shell commands, the file that was open in an editor, a
+notice that a request was interrupted. These are in tags or fixed phrases at the
+beginning of the message or after the words; anywhere else, a tag is something that the
+person wrote about.
 """
 
 import re
 
 from backstory.values.structs import FrozenStruct
 
-# Around something that a program knew when the message was sent. Both ends must be
-# there: a person may begin with the name of a tag.
+# Tags around something that a program knew when the message was sent. Both the opening
+# and the closing tag are required: a person's message may begin with such a tag's name.
 _CONTEXT_TAGS = (
     "attached_files",
     "environment_context",
@@ -29,7 +30,8 @@ _CONTEXT_TAGS = (
     "user-prompt-submit-hook",
     "user_instructions",
 )
-# Around output, which may hold anything, also the tag itself: it ends at the last one.
+# Tags around output, which may contain anything, even the tag itself: the last one ends
+# it.
 _OUTPUT_TAGS = (
     "bash-stderr",
     "bash-stdout",
@@ -53,11 +55,11 @@ _NOTICE = re.compile(
 # Codex's editor extension puts what the editor shows before the person's words.
 _EDITOR_SETUP = "# Context from my IDE setup:"
 _EDITOR_REQUEST = "\n## My request for Codex:\n"
-# The beginning of what takes the place of a conversation that became too long.
+# How the text begins that replaces a conversation that became too long.
 _CONTINUATION = (
     "This session is being continued from a previous conversation that ran out of"
 )
-# Commands to the program itself, whatever stands behind them.
+# Commands to the program itself, whatever follows them.
 _PROGRAM_COMMANDS = frozenset(
     {
         "/add-dir",
@@ -106,7 +108,7 @@ def is_continuation(text: str) -> bool:
 
 
 def begins_with_markup(text: str) -> bool:
-    """Whether a text begins with one of the tags, whether or not it is closed."""
+    """Whether a text begins with one of the tags, be it closed or not."""
     return _OPENING.match(text) is not None
 
 
@@ -119,7 +121,7 @@ def split_prompt(text: str) -> Prompt:
 
 
 class _Reading:
-    """A message, of which less and less is left between ``start`` and ``end``."""
+    """A message from which parts are taken; ``start`` to ``end`` is what is left."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -135,7 +137,7 @@ class _Reading:
         typed, is_request = self._typed_command()
         words, beside = self.parts()
         if is_request:
-            # A program may have written behind the arguments as well.
+            # A program may have added something after the arguments as well.
             request = _Reading(f"{typed}\n{words}".rstrip())
             request.take_end()
             words, after = request.parts()
@@ -155,9 +157,9 @@ class _Reading:
             self._command.get(tag, "").strip()
             for tag in ("command-message", "command-name", "command-args")
         )
-        # The message says what the name does.
+        # The message names the command, too.
         typed = f"{name or message} {arguments}".strip()
-        # Anything may stand in tags; commands begin with a slash.
+        # Tags can contain anything; commands begin with a slash.
         is_command = name.startswith("/") and name not in _PROGRAM_COMMANDS
         return typed, is_command and bool(arguments)
 
@@ -172,7 +174,7 @@ class _Reading:
                 self._start = request + len(_EDITOR_REQUEST)
 
     def _take_block(self) -> bool:
-        """Take a tag and what is in it from the beginning, if one is there."""
+        """Take a tag and its content from the beginning, if there is one."""
         found = _OPENING.match(self._text, self._start)
         if found is None:
             return False
@@ -182,7 +184,7 @@ class _Reading:
         inner_end = find(closing, found.end())
         if inner_end < 0 and tag not in _OUTPUT_TAGS:
             return False
-        # Output that was cut off goes to the end.
+        # Output that was cut off extends to the end.
         has_end = inner_end >= 0
         content = self._text[found.end() : inner_end if has_end else len(self._text)]
         self._start = inner_end + len(closing) if has_end else len(self._text)
@@ -203,7 +205,7 @@ class _Reading:
         return True
 
     def take_end(self) -> None:
-        """Take the blocks after the words, each on lines of its own."""
+        """Take the blocks that follow the words, each on lines of its own."""
         while True:
             end = self._end
             while end > self._start and self._text[end - 1].isspace():

@@ -1,7 +1,7 @@
 """Turn what was typed into a Query value.
 
-Every string is a query: operators, quotes and signs are never syntax, only hints where
-words end. A typed word that the index splits (``src/app.py:42``) stays one term,
+Every string is a query: operators, quotes and signs are never syntax, only hints about
+where words end. A typed word that the index splits (``src/app.py:42``) stays one term,
 spelled as the phrase that the index has for it.
 """
 
@@ -50,39 +50,39 @@ _PHRASE = lazy_pattern(
 )
 _QUOTES = frozenset("\"“„«「『'`")
 _LETTER = f"[^\\W_{SPACELESS}]"
-# Signs that hold one typed word together; all others come between words.
+# Signs that join the parts of one typed word; all others separate words.
 _JOINERS = "-_./:'@#+~$%\\\\"
 _TYPED = lazy_pattern(
     f"(?P<name>{NAMED.pattern})|(?P<run>[{SPACELESS}]+)"
     f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
 )
-# The same where no script is spaceless: it is compiled in a tenth of the time.
+# The same for text without spaceless scripts: it compiles in a tenth of the time.
 _TYPED_SPACED = lazy_pattern(
     f"(?P<name>{NAMED.pattern})|(?P<run>(?!))"
     f"|(?P<word>[^\\W_]+(?:[{_JOINERS}]{{1,3}}[^\\W_]+)*)"
 )
 _WORD = lazy_pattern(r"[^\W_]+")
 _WORD_AND_ASTERISK = lazy_pattern(r"[\w-]{3,}\*")
-# What nobody writes in a sentence: src/app.py, user_id, --no-verify, ECONNREFUSED,
+# Forms that do not occur in sentences: src/app.py, user_id, --no-verify, ECONNREFUSED,
 # parseJson, 3f2a9bc, v1.2.3, https://…; but not e-mail, 10:30 or and/or.
 _CODE = lazy_pattern(
     r"[^\W_]_|_[^\W_]|^--?[A-Za-z]|[^\W_](?:\.|::|[=#@$])[^\W_]|://|/.*/|^[~.]?/."
     r"|[A-Za-z]:\\|[a-z][A-Z]|^[A-Z][A-Z0-9]{5,}$|^(?=.*[0-9])(?=.*[a-f])[0-9a-f]{7,40}$"
 )
 _MIN_CODE_CHARS = 4
-# They say what kind of thing it is, or that it is looked for.
+# Words that say what kind of thing a name is, or that it is searched for.
 _ABOUT = """
     called class command commit constant defined error file find flag function hash link
     look method module option path see seen set show url use used uses using variable
 """
 _ABOUT_CODE = frozenset(_ABOUT.split())
 _AROUND_CODE = "\"'`.,;:!?()[]{}<>“”„‘’«»"
-# Names in which signs only take the place of a space: auth-token, parse_json, e-mail.
+# Names in which signs only replace spaces: auth-token, parse_json, e-mail.
 _IDENTIFIER = lazy_pattern(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = lazy_pattern(r"[^/\\:@#?]+")
 _NO_LETTERS = lazy_pattern(r"[\W_]+")
 _HIRAGANA = lazy_pattern("[\u3041-\u309f]+")
-# They ask for what was said; with nothing else but a day, for all of it.
+# Words that ask for what was said; with nothing but a day, for all of it.
 _TALK = """
     chat chatted conversation conversations discuss discussed discussion go happen
     happened mention mentioned recap said say speak spoke spoken summarise summarize
@@ -90,15 +90,15 @@ _TALK = """
     besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
 """
 _TALK_WORDS = frozenset(_TALK.split())
-# They ask for what was decided; what it was about matters more.
+# Words that ask for what was decided; the subject of the decision matters more.
 _DECIDED = """
     agree agreed conclude concluded conclusion decide decided decision decisions settle
     settled
     beschlossen entscheidung entschieden
 """
 _DECIDED_WORDS = frozenset(_DECIDED.split())
-# In a question about somebody's days, they ask for all that was done; elsewhere, they
-# may be what is looked for: "the build".
+# In a question about somebody's days, these words ask for all that was done; elsewhere,
+# they may be what is searched for: "the build".
 _DONE = """
     accomplish accomplished achieve achieved activities activity add added ask asked
     build building built busy change changed complete completed finish finished fix
@@ -136,7 +136,7 @@ def parse_query(text: str, *, today: "date | None") -> Query:
     # "the restaurant we talked about" need not have the word "talked" in it.
     subject = tuple(each for each in subject if not _asks_for_talk(each)) or subject
     if dates:
-        # Neither need what was decided on a day have the word "decided".
+        # Nor does what was decided on a day need to have the word "decided" in it.
         others = tuple(each for each in subject if not _asks_for_decision(each))
         subject = others or subject
     else:
@@ -157,9 +157,9 @@ def parse_query(text: str, *, today: "date | None") -> Query:
 
 
 def _drop_asterisk(text: str) -> str:
-    """A word without the asterisk with which other tools find all that begin like it.
+    """A word without the asterisk that stands for any ending in other tools.
 
-    Here, everything that has the word in it is found anyway.
+    Here, all words that begin like it are found anyway.
     """
     is_prefix = text.endswith("*") and _WORD_AND_ASTERISK.fullmatch(text)
     return text[:-1] if is_prefix else text
@@ -168,7 +168,7 @@ def _drop_asterisk(text: str) -> str:
 def _find_days(text: str, today: "date | None") -> "tuple[FoundDays, ...]":
     if today is None or not may_name_days(text):
         return ()
-    # Its many expressions are needed only here.
+    # It has many patterns, which are needed only here.
     from backstory.text.dates import find_days
 
     return find_days(text, today=today)
@@ -177,7 +177,7 @@ def _find_days(text: str, today: "date | None") -> "tuple[FoundDays, ...]":
 def _find_recent(text: str) -> tuple[tuple[int, int], ...]:
     if not may_ask_for_recent(text):
         return ()
-    # As above.
+    # It has many patterns, too.
     from backstory.text.dates import find_recent
 
     return find_recent(text)
@@ -205,7 +205,7 @@ def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
 def find_names(query: Query) -> frozenset[Term]:
     """The terms that name something: Redis, GraphQL, MP3.
 
-    Whoever answers a question may use other words, but hardly another name.
+    Answers may use other words than the question, but hardly another name.
     """
     if query.text.isupper():
         return frozenset()
@@ -219,7 +219,7 @@ def find_names(query: Query) -> frozenset[Term]:
 
 
 def _has_form_of_name(word: str) -> bool:
-    """Whether a word is written as no other words are: MP3, k6, GraphQL, API."""
+    """Whether a word is written as only names are: MP3, k6, GraphQL, API."""
     if not word.isalnum() or len(word) < 2:
         return False
     has_digit = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
@@ -235,8 +235,8 @@ def _is_capitalized_in_sentence(word: str, text: str) -> bool:
 
 
 def parse_words(text: str) -> Query:
-    """The same, where it does not matter which days are meant."""
-    # Only for this.
+    """Parse what was typed, if it does not matter which days are meant."""
+    # Needed only here.
     from datetime import date
 
     return parse_query(text, today=date(2000, 1, 1))
@@ -280,7 +280,7 @@ def _parse_code(text: str) -> tuple[str, ...]:
 
 
 def _may_be_code(typed: str) -> bool:
-    # What is written as in a sentence is not, which is quickly seen.
+    # Words as in a sentence are not code; this check is quick.
     is_plain = typed.isalpha() and typed[1:].islower()
     return len(typed) >= _MIN_CODE_CHARS and not is_plain
 
@@ -322,7 +322,7 @@ def _iter_terms(text: str) -> Iterator[Term]:
 def _iter_word_terms(typed: str) -> Iterator[Term]:
     """The typed word as one term; a path or a long name also in pieces.
 
-    So another path to the same file is found where the whole one is not.
+    This finds other paths to the same file if the whole path is not found.
     """
     yield from _spell(typed)
     if "/" in typed or "\\" in typed:
@@ -355,7 +355,7 @@ def _spell(typed: str) -> Iterator[Term]:
 
 
 def _fold_words(words: Iterable[str]) -> str:
-    # Folding can turn a letter into another letter and a mark.
+    # Folding can turn one letter into a different letter and a mark.
     return " ".join(_NO_LETTERS.sub("", word.casefold()) for word in words).strip()
 
 
@@ -378,7 +378,7 @@ _MIN_LETTERS, _MAX_LETTERS = 5, 24
 
 
 def can_be_corrected(word: str) -> bool:
-    """Whether a word is plain letters, and long enough for a correction to be sure."""
+    """Whether a word is all letters, and long enough to be corrected reliably."""
     typed = word.lower()
     return _MIN_LETTERS <= len(typed) <= _MAX_LETTERS and set(typed) <= {*_LETTERS}
 
@@ -399,7 +399,7 @@ def near_spellings(word: str) -> list[str]:
 
 
 def _asks_for_talk(term: Term) -> bool:
-    # The terms of a spaceless run are pairs, some of them halves of two words.
+    # The terms of a spaceless run are pairs, some of which span two words.
     return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
 
 

@@ -7,27 +7,27 @@ from itertools import count
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 
-# Type checkers read this as true. Importing it would take a hook's time.
+# Type checkers read this as true. Importing it would slow down a hook.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
 MASKED = "[masked]"
-# Enough of a key to tell its kind. A short value is masked whole: four letters could be
-# half of a password.
+# How much of a key is shown, enough to tell its kind. A short value is masked entirely:
+# four characters could be half of a password.
 _SHOWN_CHARS = 4
 _MIN_CHARS_TO_SHOW_SOME = 16
 
 
-# Each pattern with a text that it always contains: most messages have none of them, and
-# searching for a text is a hundred times faster than for a pattern. No repetition may
-# begin inside another of its kind, or long texts would take quadratic time. For the
-# same reason a pattern that has read a long value always matches: whether it is a
-# secret is decided in what replaces it.
+# Each pattern comes with a text that all its matches contain: most messages have none
+# of these, and searching for a text is a hundred times faster than for a pattern. No
+# repetition may begin inside another one like it, or long texts would take quadratic
+# time. For the same reason, a pattern that has read a long value always matches: the
+# function that replaces it decides whether it is a secret.
 def _write_key(start: str, rest: str) -> str:
-    """An expression for a key that begins so, where it is not inside of a word.
+    """An expression for a key with this start, unless it begins inside a word.
 
-    The text comes first, as that is what can be searched for quickly. In JSON, a line
+    The start comes first because literal text is quick to search for. In JSON, a line
     end is written as a letter.
     """
     text = re.escape(start)
@@ -35,9 +35,9 @@ def _write_key(start: str, rest: str) -> str:
 
 
 def _any_beginning(starts: "Collection[str]") -> str:
-    """An expression for how keys begin, which reads what several begin with once.
+    """An expression for any of these starts, reading common beginnings once.
 
-    Where one begins with another, the shorter is found.
+    If one is the beginning of another, the shorter one is found.
     """
     if "" in starts:
         return ""
@@ -48,8 +48,8 @@ def _any_beginning(starts: "Collection[str]") -> str:
     return f"(?:{'|'.join(ways)})"
 
 
-# One search tells which kinds a text may have; to look for each of them takes longer
-# than everything else together. All begin with a letter or a digit.
+# One search finds which kinds a text may have; searching for each of them would take
+# longer than everything else together. All begin with a letter or a digit.
 _STARTS = tuple(dict.fromkeys(start for _, start, *_ in KEYS))
 _KEY_BEGINNING = lazy_pattern(
     lambda: (
@@ -58,8 +58,8 @@ _KEY_BEGINNING = lazy_pattern(
     ),
     re.ASCII,
 )
-# Up to this many characters, to look for each of them is quick enough for the first
-# few texts; the expression takes longer to compile.
+# For the first few texts up to this length, searching for each is quick enough;
+# compiling the expression takes longer.
 _SHORT_CHARS = 4_000
 _FIRST_TEXTS = 30
 _count_short_text = count().__next__
@@ -86,13 +86,13 @@ _SCHEME = lazy_pattern(
     r"([Bb](?=[AEae])(?<![A-Za-z0-9_][Bb])(?i:earer|asic)\s{1,4})"
     r"((?=[A-Za-z._~+/-]{0,200}[0-9=])[A-Za-z0-9._~+/-]{16,}={0,2})"
 )
-# Other schemes, and none: Authorization: token …
+# Other schemes, or no scheme: Authorization: token …
 _AUTHORIZATION = lazy_pattern(
     r"([Aa](?=[Uu][Tt][Hh])(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?"
     r"(?:[A-Za-z-]{1,20}\s{1,4})?)([A-Za-z0-9._~+/=-]{8,}+)([(\[]?)"
 )
-# Password, token, api_key. Looking for sets of letters first, the first three of all
-# names, is nine times as fast as ignoring case from the start.
+# Password, token, api_key. Checking the first three letters against sets before
+# anything else is nine times as fast as ignoring case from the start.
 _SECRET_NAME = (
     r"[PSTACpstac](?=[APCEORUWapceoruw][CDEIKSTcdeikst])"
     r"(?i:(?<=p)(?:assw(?:or)?d|assphrase|wd|rivate[_-]?key)"
@@ -104,7 +104,7 @@ _QUOTED_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}\\?[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}\\?([\"'`]))"
     r"([^\s\"'`\\]{8,}+)(?=\\?\2)"
 )
-# In environment variables the value follows the sign directly: DB_PASSWORD=….
+# In environment variables, the value immediately follows the sign: DB_PASSWORD=….
 _VARIABLE = lazy_pattern(
     r"([PSTAC](?=[APCEORUW][CDEIKST])(?:(?<![a-z][PSTAC])|(?<=\\n[PSTAC]))"
     r"(?:(?<=P)(?:ASSW(?:OR)?D|ASSPHRASE|WD|RIVATE[_-]?KEY)"
@@ -122,8 +122,8 @@ _OPTION = lazy_pattern(
     rf"(--(?:[a-z]{{1,20}}-){{0,2}}(?:{_SECRET_NAME}|pass)([= ])\\?[\"']?)"
     r"([^\s\"'`$<>{}()\[\]\\,;&|-][^\s\"'`<>\\;|]{3,}+)"
 )
-# Elsewhere an ordinary word may follow ("password: required"), or code: a value has a
-# digit, is not called or indexed, and is no name such as config.token_2.
+# Elsewhere, an ordinary word may follow ("password: required"), or code: a value has a
+# digit, is not called or indexed, and is not a name such as config.token_2.
 _BARE = r"[^\s\"'`$<>{}()\[\],;&|]"
 _BARE_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}})"
@@ -143,7 +143,7 @@ _PIN = lazy_pattern(
 _NETRC = lazy_pattern(
     r"(machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9})(\S+)"
 )
-# Options that mean a password only behind these commands.
+# Options that mean a password only after these commands.
 _COMMAND_OPTIONS = tuple(
     (command, lazy_pattern(option))
     for command, option in (
@@ -159,18 +159,18 @@ _COMMAND_OPTIONS = tuple(
     )
 )
 _MAX_COMMAND_CHARS = 300
-# What stands for a value in instructions: ${TOKEN}, your-key-here, ********.
+# Placeholders for values in instructions: ${TOKEN}, your-key-here, ********.
 _PLACEHOLDER = lazy_pattern(
     r"\$\{[^{}]{1,80}\}|\$[A-Z_][A-Z0-9_]{0,80}|%\w{1,80}%|\{\{.{1,80}\}\}"
     r"|(?i:your)[-_]?[A-Za-z_-]{0,80}|[xX]{3,80}|[*.•…_-]{1,80}"
     r"|\[[A-Za-z _-]{1,80}\]|(?i:change-?me|redacted|password|placeholder)"
 )
-# What is said of a password: the password is base64, 12-character, utf-8.
+# Words that describe a password: the password is base64, 12-character, utf-8.
 _SAID_OF_PASSWORDS = lazy_pattern(
     r"(?i:base\d|sha-?\d|md5|utf|argon2|pbkdf2|oauth2?|rot13|\d+(?:-[a-z]|\+?$))"
 )
 _WORD = lazy_pattern(r"\S+")
-# One of these is in every name above; most texts have none.
+# Every name above contains one of these; most texts contain none.
 _NEEDED = ("pass", "pwd", "secret", "token", "key", "credential")
 
 
@@ -178,7 +178,7 @@ def mask_secrets(text: str) -> str:
     """Replace keys, passwords and tokens with ``[masked]``, leaving their kind visible.
 
     Keys of a known form are masked anywhere, other values only where a name or a sign
-    says what they are. Commit hashes, UUIDs, paths and ordinary words stay.
+    marks them as secrets. Commit hashes, UUIDs, paths and ordinary words stay.
     """
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(_mask_block, text)
@@ -214,10 +214,10 @@ def mask_secrets(text: str) -> str:
 
 
 def mask_pieces(text: str, pieces: "Iterable[str]") -> list[str]:
-    """Pieces of a text, without the words that are hidden when all of it is masked.
+    """Pieces of a text, without the words that are masked in the whole text.
 
-    In a piece alone, half a secret would not be recognized, nor a value whose name is
-    in the piece before it.
+    In a piece by itself, half a secret would not be recognized, nor a value whose name
+    is in the piece before it.
     """
     masked = mask_secrets(text)
     if masked == text:
@@ -230,7 +230,7 @@ def mask_pieces(text: str, pieces: "Iterable[str]") -> list[str]:
 
 
 def _find_beginnings(text: str) -> tuple[str, ...]:
-    """How keys begin that may be in a text."""
+    """The starts of keys that may be in a text."""
     is_short = len(text) <= _SHORT_CHARS and _count_short_text() < _FIRST_TEXTS
     find = _find_each_beginning if is_short else _KEY_BEGINNING.findall
     found = {*find(text)}
@@ -243,12 +243,12 @@ def _find_beginnings(text: str) -> tuple[str, ...]:
 
 
 def _find_each_beginning(text: str) -> list[str]:
-    """What the expression finds, and what begins with it."""
+    """Every start that the expression finds, and those that begin with it."""
     return [start for start in _STARTS if start in text and _begins(start, text)]
 
 
 def _begins(start: str, text: str) -> bool:
-    """Whether a word begins like this."""
+    """Whether a word in the text begins with this."""
     at = text.find(start)
     while at > 0 and _is_of_word(text[at - 1]):
         at = text.find(start, at + 1)
@@ -281,7 +281,7 @@ def _mask_value(found: re.Match[str]) -> str:
 
 
 def _mask_unless_called(found: re.Match[str]) -> str:
-    # Not in the expression: each name in a long value would look for the end again.
+    # Not in the expression: for each name in a long value, it would search for its end.
     is_called = found.string[found.end() : found.end() + 1] in ("(", "[")
     return found[0] if is_called else _mask_value(found)
 
@@ -294,7 +294,7 @@ def _mask_bare_value(found: re.Match[str]) -> str:
 
 
 def _mask_option(found: re.Match[str]) -> str:
-    """Behind a blank, it may be the next word of a sentence about the option."""
+    """After a space, it may be the next word of a sentence about the option."""
     before, sign, value = found.groups()
     is_value = sign == "=" or _is_no_word(value)
     return before + _mask_text(value) if is_value else found[0]
@@ -317,7 +317,7 @@ def _is_no_word(value: str) -> bool:
 
 
 def _behind_command(command: str) -> "Callable[[re.Match[str]], str]":
-    """Mask a value if the command is before it, in the same line."""
+    """Mask a value if the command precedes it on the same line."""
 
     def mask(found: re.Match[str]) -> str:
         at = found.start()

@@ -1,7 +1,7 @@
 """Tell from the words alone whether a later statement replaces an earlier one.
 
-A wrong mark is worse than none, so only what is plain counts. A statement may give up
-what the earlier one says, by name and about the same subject ("we moved the queue from
+A wrong mark is worse than none, so only plain cases count. A statement may give up what
+the earlier one says, by name and about the same subject ("we moved the queue from
 Postgres to SQLite"). It may announce a change ("deploy from the release branch from now
 on"), be about the same thing, and choose something else. Or two statements are the same
 except for one value ("the API listens on port 8080", "… on port 9090"). Anything else
@@ -19,13 +19,13 @@ from backstory.text.words import STOP_WORDS, fold
 _MAX_CHARS = 300
 _MAX_STATEMENTS = 12
 _MIN_WORDS = 3
-# The most words of a value, as in "the release branch".
+# The maximum number of words in a value such as "the release branch".
 _MAX_VALUE_WORDS = 3
 # How far apart the words of one expression may be: "move … from … to".
 _NEAR = 8
 # A statement about the same thing shares this part of the shorter one's telling words.
 _MIN_SHARE = 0.5
-# What has more telling words is about several things.
+# A statement with more telling words is about several things.
 _MAX_TOPIC = 14
 
 _SENTENCE_END = lazy_pattern(r"(?<=[.!?;:])\s|\n")
@@ -38,7 +38,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What may come of it is not what was decided.
+# A possibility is not a decision.
 _UNSURE = _words(
     "aim aiming could hope hoping might maybe perhaps would whether if should consider "
     "considering propose proposal suggest suggestion option options or try trying "
@@ -56,12 +56,12 @@ _CHANGES = _words(
     "augmenté changé déplacé migré passé reporté "
     "aplazado cambiado cambiamos migrado migramos movido pasado pasamos subido"
 )
-# What is switched to takes the place of what was there; what is moved may not.
+# What is switched to replaces what was there; what is moved may not.
 _SWITCHES = _words("migrate migrated migrating switch switched switches switching")
 # "From Postgres to SQLite", in several languages.
 _FROM = _words("from von vom de du desde")
 _TO = _words("to auf zu zum à a al")
-# What follows is given up.
+# What follows these words is given up.
 _GIVES_UP = _words(
     "abandon abandoned ditch ditched drop dropped dropping replace replaced replaces "
     "replacing"
@@ -77,7 +77,7 @@ _GIVES_UP_IN_TWO = frozenset(
         ("stopped", "using"),
     }
 )
-# What comes before is given up.
+# What precedes these words is given up.
 _GIVEN_UP_BEFORE = _words("anymore overkill retired")
 _ANNOUNCES = (
     *("instead", "from now on", "as of today", "after all", "second thought"),
@@ -93,32 +93,32 @@ _HINTS = (
         "stopped"
     )
 )
-# Where the name of what is given up ends.
+# Words that end the name of what is given up.
 _ENDS_NAME = _TO | _words(
     "and as at because but by for if in it on since so that them this with "
     "für mit und weil avec et parce pour con para porque y"
 )
-# Words before what was chosen. "For" is not one: the subject stands after it.
+# Words that precede what was chosen. "For" is not one of them: a subject follows it.
 _BEFORE_CHOICE = _words(
     "are at choose chose from has have is on pick picked port prefer prefers use used "
     "uses using version via was "
     "auf hat ist nehmen nutzen nutzt verwenden verwendet est sur utilise utilisons "
     "es tiene usa usamos"
 )
-# What one of them says, another may change: "CI runs on", "switch CI to".
+# Words that are interchangeable in two statements: "CI runs on", "switch CI to".
 _LIKE_IS = _words(
     "are choose chose is on pick picked port prefer prefers to use used uses using was"
 )
-# They need a subject before them: "we deploy from", but not "it is from".
+# Words that need a subject before them: "we deploy from", but not "it is from".
 _AFTER_SUBJECT = _words(
     "are at from has have is on via was auf hat ist est sur es tiene"
 )
-# They choose. After "is" and "on", only a number is surely another value.
+# Verbs of choosing. After "is" and "on", only a number is sure to be another value.
 _CHOOSES = _words(
     "choose chose pick picked prefer prefers use used uses using "
     "nehmen nutzen nutzt verwenden verwendet utilise utilisons usa usamos"
 )
-# They say that something is decided, done or changed, but not what.
+# Words that say that something is decided, done or changed, but not what.
 _SAYS_NOTHING = (
     _CHANGES
     | _GIVES_UP
@@ -136,7 +136,7 @@ _SAYS_NOTHING = (
     )
 )
 _NOT_TELLING = _SAYS_NOTHING | STOP_WORDS
-# They make a sentence polite, or new, but say nothing else.
+# Words that make a sentence polite, or new, but say nothing else.
 _POLITE = _words(
     "a actually again all an anymore instead just let's now ok okay please so the then "
     "today we we'll will yes"
@@ -148,8 +148,8 @@ class Statement(NamedTuple):
 
     ``words`` are all its words, ``topic`` the telling ones, and ``choices`` those that
     look like what was chosen, after one of the words ``leads``. ``given_up`` are the
-    names of what it gives up, as words, and ``moved_from`` those of them that it says
-    something was moved from. ``is_sure``: it is not only an idea.
+    names of what it gives up, as words, and ``moved_from`` those of them from which it
+    says that something was moved. ``is_sure``: it is more than an idea.
     """
 
     words: tuple[str, ...]
@@ -166,9 +166,9 @@ class Statement(NamedTuple):
 def read_statements(
     text: str, *, about: frozenset[str] | None = None
 ) -> list[Statement]:
-    """The first statements of a text; questions are none.
+    """The first statements of a text; questions do not count.
 
-    ``about``: only those that have one of these words, as ``telling_words`` gives them.
+    ``about``: only those with one of these words, which ``telling_words`` returns.
     """
     statements: list[Statement] = []
     read = 0
@@ -180,7 +180,8 @@ def read_statements(
         if not sentence or len(sentence) > _MAX_CHARS:
             continue
         whole = _WORD.findall(sentence)
-        # "We deploy from main, tagged with the date" says the first part by itself.
+        # "We deploy from main, tagged with the date": the first part is a statement,
+        # too.
         beginning = _WORD.findall(sentence.partition(", ")[0])
         has_part = _MIN_WORDS <= len(beginning) < len(whole)
         for words in (whole, beginning) if has_part else (whole,):
@@ -194,7 +195,7 @@ def read_statements(
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, as statements have them."""
+    """The words of a text that say what it is about, in the form used in statements."""
     return _topic_of(_WORD.findall(fold(text.replace("’", "'"))))
 
 
@@ -203,7 +204,7 @@ def _read_statement(words: Sequence[str], topic: frozenset[str]) -> Statement:
     moved_from: tuple[tuple[str, ...], ...] = ()
     is_change = announces_change = False
     is_sure = _UNSURE.isdisjoint(words)
-    # Most sentences have none of these words, which is quickly seen.
+    # Most sentences have none of these words, which is quick to check.
     if is_sure and not _HINTS.isdisjoint(words):
         moved_from = tuple(filter(None, _iter_moved_from(words)))
         given_up = (*moved_from, *filter(None, _iter_given_up(words)))
@@ -226,7 +227,7 @@ def _read_statement(words: Sequence[str], topic: frozenset[str]) -> Statement:
 def _find_choices(
     words: Sequence[str], *, is_change: bool
 ) -> tuple[frozenset[str], list[str]]:
-    """The words that stand before a choice, and the two words after each of them."""
+    """The words that precede a choice, and the two words after each of them."""
     leads: set[str] = set()
     choices: list[str] = []
     left = 0
@@ -245,7 +246,7 @@ def _iter_moved_from(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The names of what a sentence says something was moved from."""
     for number, word in enumerate(words):
         after = words[number + 1 : number + 1 + _NEAR]
-        # In some languages, the verb stands at the end.
+        # In some languages, the verb comes last.
         around = [*words[max(0, number - _NEAR) : number], *after]
         if not _tells_of_change(around):
             continue
@@ -282,7 +283,7 @@ def _tells_of_change(words: Sequence[str]) -> bool:
 
 
 def _announces_change(words: Sequence[str]) -> bool:
-    """Whether a sentence says that what was so far is over."""
+    """Whether a sentence says that something is no longer as it was."""
     sentence = " ".join(words)
     if any(expression in sentence for expression in _ANNOUNCES):
         return True
@@ -296,7 +297,7 @@ def _says_change(words: Sequence[str]) -> bool:
 
 
 def _changes_to(words: Sequence[str], verbs: frozenset[str]) -> int | None:
-    """Where a sentence says that something is changed to something."""
+    """Where a sentence says that something changes to something else."""
     first = next((n for n, word in enumerate(words) if word in verbs), None)
     if first is None or not _NOT.isdisjoint(words[max(0, first - 3) : first]):
         return None
@@ -328,8 +329,8 @@ def _stem(word: str) -> str:
 def replaces(later: Statement, earlier: Statement, *, by_person: bool = True) -> bool:
     """Whether a later statement replaces an earlier one.
 
-    What an agent says has to name what something was moved from, or to differ in one
-    number only: most of what agents say is that something is changed.
+    An agent's statement has to name what something was moved from, or differ in a
+    single number: most of what agents say is that something is changed.
     """
     shared = later.topic & earlier.topic
     if not shared or later.words == earlier.words or len(earlier.topic) > _MAX_TOPIC:
@@ -345,7 +346,7 @@ def replaces(later: Statement, earlier: Statement, *, by_person: bool = True) ->
 
 
 def _gives_up(later: Statement, earlier: Statement, name: tuple[str, ...]) -> bool:
-    """Whether a name that is given up is what an earlier statement says."""
+    """Whether the earlier statement says what the later one gives up by this name."""
     if name in earlier.given_up or not _has_name(earlier, name):
         return False
     mine, theirs = later.topic - {*name}, earlier.topic - {*name}
@@ -367,13 +368,13 @@ def _is_about_the_same(later: Statement, earlier: Statement) -> bool:
 
 def _chooses_something_else(later: Statement, earlier: Statement) -> bool:
     shared = later.topic & earlier.topic
-    # "The API …" and "the metrics …": if each has a subject of its own, they differ.
+    # "The API …" and "the metrics …": if each has its own subject, they differ.
     are_different = (later.topic - later.choices - shared) and (
         earlier.topic - earlier.choices - shared
     )
     return (
         not are_different
-        and not later.given_up  # then it is about that
+        and not later.given_up  # if it gives something up, only that counts
         # "The port is 9090 now" is another value; "we are in March now" may be news.
         and (later.announces_change or _are_numbers(later, earlier))
         and not later.leads.isdisjoint(earlier.leads)
@@ -406,7 +407,7 @@ def _differs_in_a_value(
         return False
     if all(map(_any_has_digit, values)):
         return True
-    # "Redis as the cache" is more than another value than "Postgres".
+    # "Redis as the cache" is not just another value for "Postgres".
     are_names = all(STOP_WORDS.isdisjoint(value) for value in values)
     is_choice = not _CHOOSES.isdisjoint(leads) or later.is_change
     return by_person and are_names and is_choice
@@ -418,7 +419,7 @@ def _without_polite(words: tuple[str, ...]) -> list[str]:
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words two lists begin with alike."""
+    """How many words at the beginning of two lists are the same."""
     pairs = zip(one, other, strict=False)
     return next(
         (number for number, (a, b) in enumerate(pairs) if _stem(a) != _stem(b)),

@@ -1,20 +1,21 @@
-"""The kinds of secrets that can be told by their form, one row each.
+"""The kinds of secrets that can be recognized by their form, one row each.
 
-A kind is here if its form leaves no doubt: a beginning that its service chose, and a
-length. What has no form of its own, such as most passwords, is told by the words before
-it: see ``redaction``. Lengths are less than a whole key has, as texts may be cut.
+A kind is listed if its form leaves no doubt: a beginning that its service chose, and a
+length. Secrets without a form of their own, such as most passwords, are recognized by
+the words before them: see ``redaction``. Lengths are shorter than those of whole keys,
+as texts may be cut.
 
-The last column is an example, which the tests are made of. It is so plainly made up,
-and so taken apart, that no scanner takes this file for a leak.
+The last column is an example, which the tests are made from. It is so obviously made
+up, and written in such pieces, that no scanner takes this file for a leak.
 """
 
 # ruff: noqa: E501 (a row is read across)
 
-# A value of letters alone, such as sk-learn-contrib, is a name.
+# A value without digits, such as sk-learn-contrib, is a name.
 _DIGIT = r"(?=[A-Za-z_-]{0,200}[0-9])"
 _UPPER = r"(?=[a-z0-9_-]{0,200}[A-Z])"
 
-# (kind, how it begins, an expression for the rest, an example of the rest)
+# (kind, what it begins with, an expression for the rest, an example of the rest)
 KEYS = (
     ("Backstory", "bst_", r"[A-Za-z0-9_-]{20,}", "a1" * 21),
     # Language models
@@ -137,9 +138,9 @@ KEYS = (
     ("JSON Web Token", "eyJ", r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "a1" * 9 + "." + "a1" * 9 + "." + "a1" * 22),
 )  # fmt: skip
 
-# What begins with something that may be seen, such as an address.
+# Kinds that begin with something that may be shown, such as an address.
 # (kind, a text that is always in it, an expression for what is shown and one for what
-# is masked, an example of each)
+# is masked, examples of both)
 PARTLY_SHOWN = (
     ("Slack webhook", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|triggers|workflows)/", r"[A-Za-z0-9+/_-]{16,}", "hooks.slack.com/services/", "T" + "1" * 8 + "/B" + "1" * 8 + "/" + "a1" * 12),
     ("Discord webhook", "/api/webhooks/", r"/api/webhooks/[0-9]{10,25}/", r"[A-Za-z0-9_-]{16,}", "discord.com/api/webhooks/" + "1" * 18 + "/", "a1" * 34),

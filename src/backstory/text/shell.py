@@ -1,4 +1,4 @@
-"""Commands to show, which can be pasted into a shell."""
+"""Commands to display, which can be pasted into a shell."""
 
 import shlex
 
@@ -12,7 +12,7 @@ def show_command(session: str, place: int | None = None) -> str:
     """
     words = ["backstory", "show"]
     if session.startswith("-"):
-        # Without the two dashes it would be taken for an option.
+        # Without the two dashes, a name could be taken for an option.
         words += [] if place is None else ["--around", str(place)]
         words += ["--", shlex.quote(neutralize(session))]
     else:

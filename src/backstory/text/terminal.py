@@ -1,11 +1,11 @@
-"""Remove what programs write for a terminal only: colours, hyperlinks, cursor moves."""
+"""Remove what programs write for terminals only: colours, hyperlinks, cursor moves."""
 
 from backstory.text.patterns import lazy_pattern
 
 _ESCAPE = "\x1b"
-# Every escape character begins one of these, so none is left and none can be made by
-# what is removed. Strings such as titles and hyperlinks end on their own line; without
-# their end only the beginning is removed, because the rest may be output.
+# Every escape character begins one of these, so none is left over, and removing them
+# cannot create new ones. Strings such as titles and hyperlinks end on their own line;
+# if the end is missing, only the beginning is removed, because the rest may be output.
 _SEQUENCE = lazy_pattern(
     r"\x1b(?:"
     r"\[[0-?]*+[ -/]*+[@-~]?"  # colours, cursor moves; may be cut off

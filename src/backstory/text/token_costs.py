@@ -1,12 +1,12 @@
-"""What the pieces of a text cost at most, in hundredths of a token.
+"""The maximum cost of the pieces of a text, in hundredths of a token.
 
 The figures were fitted to three public vocabularies (OpenAI's o200k and cl100k, and
 the one of Claude 2) on code, logs, JSON, tables, hex, base64, transcripts and some
-fifty languages. Of the texts kept back from the fit, 998 in 1,000 have no more tokens
-in any of the three than their pieces cost. Characters that are no part of a word, such
-as emoji, cost what the most expensive of their kind does; letters cost what they do in
-texts of their languages. So a text of random letters beyond ASCII may have more tokens,
-and so may binary data, and a text that repeats one unlucky word.
+fifty languages. Of the texts held out from the fit, 998 in 1,000 have no more tokens in
+any of the three than their pieces cost. Characters that do not belong to words, such as
+emoji, cost as much as the most expensive of their kind; letters cost as much as in
+texts of their languages. So a text of random non-ASCII letters may have more tokens
+than this, and so may binary data, and a text that repeats one unlucky word.
 """
 
 from bisect import bisect_right
@@ -15,7 +15,7 @@ from operator import add
 # -- words ----------------------------------------------------------------------------
 
 # How unusual each pair of letters is, in tenths; a row for each first letter. This
-# tells "zxqv", which no vocabulary has, from "there", which all have.
+# distinguishes "zxqv", which no vocabulary has, from "there", which all have.
 _UNUSUAL = (
     "82017517364021737010536404",
     "35553656445056167315357535",
@@ -50,18 +50,18 @@ _UNUSUAL_PAIRS = {
     for first, row in zip(_ALPHABET, _UNUSUAL, strict=True)
     for second, tenths in zip(_ALPHABET, row, strict=True)
 }
-# What comes on top for each letter, and from where on the sum counts: in hundredths.
+# What each letter adds, and the sums above which they count, in hundredths.
 _SMALL_LETTER, _CAPITAL_LETTER = 6, 16
 _UNCOMMON, _RARE = 40, 80
 MAX_WORD_CHARS = 64
 
 
 def word_cost(word: str) -> int:
-    """The cost of ASCII letters: all capitals, or small ones after one capital or none.
+    """The cost of ASCII letters: all capitals, or small ones after at most one capital.
 
     The blank before them is included.
     """
-    # No vocabulary has less than one letter in a token.
+    # No vocabulary has tokens of less than one letter.
     most = 12 + 100 * len(word)
     if len(word) > MAX_WORD_CHARS:
         return most
@@ -80,33 +80,33 @@ def word_cost(word: str) -> int:
 
 # -- numbers, signs and space ---------------------------------------------------------
 
-# A run of digits: for every three begun, and for each one.
+# A run of digits: for every three or part of three, and for each one.
 THREE_DIGITS = 133
 DIGIT = 3
 BLANK_BEFORE_DIGIT = 72
 SIGN = 72
-# From the fourth of the same on, in a ruled line.
+# In a ruled line: each of the same sign, from the fourth on.
 RULED = b"-=.*#/_~+"
 RULED_SIGN = 11
 CONTROL = 118
 # A run of line ends, and each one in it.
 LINE_ENDS, LINE_END = 50, 50
-# A run of tabs, and one of more than one.
+# A run of tabs, and the extra cost of a run of several.
 TABS, MORE_TABS = 100, 64
-# A run of two blanks or more, and every sixteen in it.
+# A run of two or more blanks, and the extra cost of every sixteen in it.
 BLANKS, SIXTEEN_BLANKS = 100, 31
 
 # -- beyond ASCII ---------------------------------------------------------------------
 
-# How much depends on how common the character is.
+# Here, the cost depends on how common the character is.
 _HAN, _HANGUL = -1, -2
 _COMMON_HAN, _TRADITIONAL_HAN, _RARE_HAN = 135, 187, 300
 _COMMON_HANGUL, _RARE_HANGUL = 162, 300
-# A character that costs as much is spelled out in bytes, and a blank before it is often
-# a token of its own.
+# A character that costs this much is spelled out in bytes, and a blank before it is
+# often a token of its own.
 SPELLED_OUT = 300
 BLANK_BEFORE_SPELLED_OUT = 100
-# The first character of each range, and what each in it costs.
+# The first character of each range, and the cost of each character in it.
 _RANGES = (
     (0x0080, 202),  # more control characters
     (0x00A0, 122),  # signs of Western Europe
@@ -198,7 +198,7 @@ def character_cost(character: str) -> int:
 
 
 def _han_cost(character: str) -> int:
-    """Both standards begin with the characters in common use, up to a certain byte."""
+    """Both standards have the characters in common use first, up to a certain byte."""
     simplified = _encode(character, "gb2312")
     if simplified is not None and simplified[0] <= 0xD7:
         return _COMMON_HAN

@@ -1,10 +1,10 @@
 """Count the tokens that a model may see in a text, without its vocabulary.
 
-``most_tokens`` is an upper bound, for every maximum that is promised.
-``estimate_tokens`` is the most likely number, fitted to OpenAI's o200k over English,
-code, JSON and ten languages: 5.5 % mean error, where a quarter of the characters has
-18.6 %. ``rough_tokens`` is the rule that chunks are cut by. All are 0 for an empty
-text, and never fall when a text grows at its end.
+``most_tokens`` is an upper bound, for every promised maximum. ``estimate_tokens`` is
+the most likely number, fitted to OpenAI's o200k over English, code, JSON and ten
+languages: its mean error is 5.5 %, compared with 18.6 % for a quarter of the
+characters. ``rough_tokens`` is the rule by which chunks are cut. All are 0 for an empty
+text, and never decrease when a text grows at its end.
 """
 
 import re
@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Tables for bytes.translate, which is ten times faster than looking for a pattern:
-# whatever does not belong to a run becomes a blank, and the runs are split there.
+# Tables for bytes.translate, which is ten times faster than searching for a pattern:
+# whatever does not belong to a run becomes a blank, and the text is split at blanks.
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
 _PUNCTUATION = rb"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~"""
@@ -37,13 +37,13 @@ def _keep_only(some: bytes, shown_as: int | None = None) -> bytes:
 
 _KEEP_LETTERS = _keep_only(_LETTERS)
 _KEEP_DIGITS = _keep_only(_DIGITS)
-# As letters, since split() takes line ends for blanks.
+# As letters, since split() treats line ends as blanks.
 _MARK_LINE_ENDS = _keep_only(_LINE_ENDS, shown_as=ord("n"))
 _KEEP_RULED = _keep_only(costs.RULED)
 _MARK_TABS = _keep_only(b"\t", shown_as=ord("t"))
 _DIGITS_ALIKE = bytes(ord("0") if each in _DIGITS else each for each in range(256))
 
-# A longer word costs a token for each six letters begun.
+# A longer word costs a token for every six letters or part of six.
 _LETTERS_A_TOKEN = 6
 
 _WORD = lazy_pattern("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -57,9 +57,9 @@ _HAN = lazy_pattern(
 _KANA = lazy_pattern("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = lazy_pattern("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
 
-# More characters than a token has in any text but one of blanks.
+# More characters than any token has, except in a text of blanks.
 MOST_CHARS_A_TOKEN = 16
-# How much longer a text may be than the sum of its pieces says.
+# How much longer a text may be than the sum of its pieces suggests.
 _MOST_SPARE = 2
 _MAX_REMEMBERED = 50_000
 
@@ -67,9 +67,10 @@ CountTokens = Callable[[str], int]
 
 
 class _Remembered(dict[str | bytes, int]):
-    """The costs of pieces, computed once; how many are remembered is bounded."""
+    """The costs of pieces, each computed once; only so many are remembered."""
 
-    # Any: each is used with either texts or bytes; typing has no time to say so.
+    # Any: each cache is used with either texts or bytes; typing takes too long to
+    # import.
     def __init__(self, cost: "Callable[[Any], int]") -> None:
         super().__init__()
         self._cost = cost
@@ -96,20 +97,20 @@ _word_costs = _Remembered(costs.word_cost)
 _character_costs = _Remembered(costs.character_cost)
 
 
-# -- the most -------------------------------------------------------------------------
+# -- an upper bound -------------------------------------------------------------------
 
 
 def most_tokens(text: str) -> int:
-    """How many tokens the text has at most: for a maximum that is promised.
+    """The maximum number of tokens of the text, for any maximum that is promised.
 
-    No vocabulary cuts ASCII into less than its characters.
+    No vocabulary has ASCII tokens shorter than one character.
     """
     if not isinstance(text, str):
-        # Hooks have no time for it.
+        # Hooks have no time to import it.
         from backstory.errors import BadQuery, show_value
 
         raise BadQuery(f"the text is {show_value(text)}, not a text")
-    # A ? stands for each character beyond ASCII.
+    # A ? stands in for each non-ASCII character.
     plain = text.encode("ascii", errors="replace")
     runs = plain.translate(_KEEP_LETTERS).split()
     total = sum(map(_letters_costs.__getitem__, runs))
@@ -129,8 +130,8 @@ def most_tokens(text: str) -> int:
 
 
 def is_within(text: str, max_tokens: int, count_tokens: CountTokens) -> bool:
-    """Whether a text has at most so many tokens; a short one need not be counted."""
-    # No vocabulary cuts a text into less than its bytes.
+    """Whether a text has at most ``max_tokens``; short texts need not be counted."""
+    # No vocabulary has tokens shorter than one byte.
     is_short = len(text.encode("utf-8", errors="replace")) <= max_tokens
     return (is_short and count_tokens is most_tokens) or (
         count_tokens(text) <= max_tokens
@@ -175,10 +176,10 @@ BYTES_PER_TOKEN = 4
 
 
 def rough_tokens(text: str) -> int:
-    """About how many tokens the text has: a quarter of its UTF-8 bytes.
+    """Roughly how many tokens the text has: a quarter of its UTF-8 bytes.
 
-    The size of chunks is measured with it. Another rule would cut other chunks, so that
-    every index would have to be rebuilt.
+    The size of chunks is measured with it. A different rule would cut different chunks,
+    so every index would have to be rebuilt.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
     return -(-size // BYTES_PER_TOKEN)
@@ -187,7 +188,7 @@ def rough_tokens(text: str) -> int:
 def estimate_tokens(text: str) -> int:
     """How many tokens the text has, more or less."""
     plain = text.encode("ascii", errors="replace")
-    # Hundredths of a token for one of each. Control characters cost as much as signs.
+    # Hundredths of a token for each. Control characters cost as much as signs.
     signs = _count_of(_PUNCTUATION, plain) + _count_of(_CONTROL, plain)
     total = (
         86 * _count_words(plain)

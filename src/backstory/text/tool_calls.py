@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from backstory.values.structs import FrozenStruct, replace
 
-# Arguments that say what a call is about, the most telling first.
+# Arguments that say what a call is about, most telling first.
 _POINTS = (
     "description",
     "command",
@@ -22,7 +22,7 @@ _POINTS = (
     "prompt",
     "name",
 )
-# It is read above the call, so it is not repeated within it.
+# A point this short is shown above the call, so it is not repeated within it.
 _SHORT_POINT = 80
 _EDITS = (
     ("old_string", "new_string"),
@@ -31,7 +31,7 @@ _EDITS = (
     ("old_text", "new_text"),
     ("oldText", "newText"),
 )
-# Arguments that are shown as code, without the quotes and escapes of JSON.
+# Arguments that are shown as text, without the quotes and escapes of JSON.
 _TEXTS = ("command", "cmd", "content", "file_text", "plan", "prompt", "message")
 _COMMANDS = ("command", "cmd")
 _SHELL = "bash"
@@ -39,14 +39,14 @@ _FILES = ("file_path", "filePath", "path")
 _PATCH_STARTS = ("*** Begin Patch", "diff --git ", "--- ")
 # A patch that a shell command hands to a program begins on a line of its own.
 _PATCH_WITHIN = "\n*** Begin Patch\n"
-# What a file shall say from now on, if the call names the file.
+# The complete new content of a file, if the call names the file.
 _WHOLE_FILES = ("content", "file_text")
-# Cline and Roo Code write what to search for and what to put in its place.
+# How Cline and Roo Code mark what to search for and what to replace it with.
 _SEARCH_STARTS = ("<<<<<<< SEARCH", "------- SEARCH")
 _REPLACE_ENDS = (">>>>>>> REPLACE", "+++++++ REPLACE")
 _MAX_JSON_CHARS = 500_000
-# With more lines, both versions are shown one below the other: comparing them takes
-# time that grows with the square of their number.
+# With more lines, both versions are shown one below the other: the time to compare them
+# grows with the square of their number.
 _MAX_COMPARED_LINES = 100
 _CONTEXT_LINES = 3
 
@@ -59,15 +59,15 @@ class DiffLine(FrozenStruct):
 
     @property
     def written(self) -> str:
-        """The line as it stands in a diff."""
+        """The line as it is written in a diff."""
         return self.text if self.sign == "@" else self.sign + self.text
 
 
 class CallPart(FrozenStruct):
     """A piece of a call: a diff, or a text with the name of its argument.
 
-    ``language`` is the one that the text is written in, if it is code;
-    ``is_whole_file``: the text is all that a file shall say.
+    ``language`` is that of the text, if it is code; ``is_whole_file``: the text is the
+    complete content of a file.
     """
 
     name: str
@@ -93,7 +93,7 @@ class ReadCall(FrozenStruct):
 
 
 def parse_call(text: str) -> ReadCall:
-    """Take a call's text apart; what is not JSON is one part."""
+    """Take a call's text apart; if it is not JSON, it is one part."""
     arguments = _parse_arguments(text)
     if arguments is None:
         return ReadCall(text, tuple(_show_text("", text)))
@@ -153,7 +153,7 @@ def _show_arguments(arguments: dict[str, object], file: str) -> Iterator[CallPar
 
 
 def _has_patch(words: Sequence[object]) -> bool:
-    """Whether a command is given a patch, as Codex gives apply_patch one."""
+    """Whether a command contains a patch, as Codex passes one to apply_patch."""
     return any(
         isinstance(word, str) and word.startswith(_PATCH_STARTS) for word in words
     )
@@ -166,7 +166,7 @@ def _find_file(arguments: Mapping[str, object]) -> str:
 
 
 def _find_language(file: str) -> str:
-    """What a file is written in, by the end of its name."""
+    """The language of a file, by the extension of its name."""
     return file.rpartition(".")[2] if "." in file else ""
 
 
@@ -193,7 +193,7 @@ def _patch_line(line: str) -> DiffLine:
 
 
 def _parse_replacements(text: str) -> Iterator[DiffLine]:
-    """Blocks of what is searched for and of what takes its place."""
+    """Blocks of what is searched for and what replaces it."""
     sign = " "
     for line in text.split("\n"):
         if line.startswith(_SEARCH_STARTS):
@@ -211,7 +211,7 @@ def _parse_replacements(text: str) -> Iterator[DiffLine]:
 
 def _compare(old: str, new: str) -> CallPart:
     end = "\n" if all(text.endswith("\n") for text in (old, new) if text) else ""
-    # No text has no line, rather than an empty one.
+    # An empty text has no lines, rather than an empty one.
     before, after = (
         text.removesuffix(end).split("\n") if text else [] for text in (old, new)
     )
@@ -231,7 +231,7 @@ def _compare(old: str, new: str) -> CallPart:
 
 
 def _count_same(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """How many lines at the beginning of both are the same."""
     pairs = enumerate(zip(before, after, strict=False))
     shorter = min(len(before), len(after))
     return next((place for place, (one, two) in pairs if one != two), shorter)

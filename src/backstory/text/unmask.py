@@ -1,8 +1,9 @@
-"""Put secrets back into what was written by a model that was shown only masks.
+"""Put secrets back into text by a model that was shown only masks.
 
-A model never sees a secret, so what it writes has a mask in the secret's place. Written
-into the file that holds the secret, the mask would replace it for good. A mask is known
-by the words before it; where these leave any doubt, nothing is put back.
+A model never sees a secret, so what it writes has a mask in the secret's place. If that
+were written into the file that holds the secret, the mask would replace it for good. A
+mask is matched to its secret by the words before it; if these leave any doubt, nothing
+is put back.
 """
 
 import re
@@ -13,12 +14,12 @@ from backstory.text.redaction import MASKED, mask_secrets
 from backstory.values.structs import FrozenStruct
 
 _WORD = re.compile(r"\w+")
-# So many words before a mask say what it stands for.
+# How many words before a mask identify what it stands for.
 _WORDS_BEFORE = 3
 
 
 class Secret(FrozenStruct):
-    """A secret, and the text that a model is shown before its mask."""
+    """A secret, and the text that a model sees before its mask."""
 
     value: str
     before: str
@@ -27,21 +28,21 @@ class Secret(FrozenStruct):
 def find_secrets(text: str) -> list[Secret] | None:
     """The secrets that masking would hide, in order; None if they cannot be told apart.
 
-    A mask that the text has already counts as a secret of that value.
+    A mask that is already in the text counts as a secret with that value.
     """
     pieces = mask_secrets(text).split(MASKED)
     values = _values_between(text, pieces)
     backwards = _values_between(text[::-1], [each[::-1] for each in reversed(pieces)])
     if values is None or backwards is None:
         return None
-    # Only if both directions agree is there one way to read it.
+    # Only if both directions agree is there just one way to read it.
     if values != [each[::-1] for each in reversed(backwards)]:
         return None
     return [Secret(*each) for each in zip(values, pieces, strict=False)]
 
 
 def _values_between(text: str, pieces: Sequence[str]) -> list[str] | None:
-    """What the text has between the pieces, each found as early as possible."""
+    """The parts of the text between the pieces, each piece as early as possible."""
     first, *rest = pieces
     if not text.startswith(first):
         return None
@@ -62,9 +63,9 @@ def restore_secrets(
 ) -> str | None:
     """What a model wrote, with secrets in place of their masks.
 
-    They are those of the ``original`` that it rewrote, or of ``others`` that it was
-    shown as well. None if a mask stands for none of them, or may stand for several, and
-    if the model names a secret that they do not have.
+    They are secrets of the ``original`` that it rewrote, or of ``others`` that it was
+    also shown. None if a mask matches none of them, or several, or if the model names a
+    secret that they do not have.
     """
     own, found = find_secrets(written), find_secrets(original)
     if own is None or found is None:
@@ -79,7 +80,7 @@ def restore_secrets(
         secret = _find_behind_mask(before, known, found)
         if secret is None:
             return None
-        # Each stands for one mask, or two masks could become the same secret.
+        # Each is used for one mask, or two masks could become the same secret.
         known.remove(secret)
         restored, before = restored + secret.value + piece, piece
     return restored if not _shows_any(restored, values) else None
@@ -88,7 +89,7 @@ def restore_secrets(
 def _find_behind_mask(
     before: str, known: Iterable[Secret], preferred: Collection[Secret]
 ) -> Secret | None:
-    """The secret that has the same words before it, if it can be only one."""
+    """The secret that has the same words before it, if there can be only one."""
     alike = [(_count_alike(before, each.before), each) for each in known]
     most = max((count for count, _ in alike), default=0)
     best = [secret for count, secret in alike if count == most]
@@ -98,7 +99,7 @@ def _find_behind_mask(
 
 
 def _count_alike(text: str, other: str) -> int:
-    """How many last words of two texts are the same; 0 if any of them differs."""
+    """How many of the last words of two texts are the same; 0 unless all are."""
     words, asked = _last_words(text), _last_words(other)
     count = min(len(words), len(asked))
     return count if words[-count:] == asked[-count:] else 0
@@ -109,13 +110,13 @@ def _last_words(text: str) -> list[str]:
 
 
 def _shows_any(text: str, values: Iterable[str]) -> bool:
-    """Whether a secret would be shown to the next model that reads the text."""
+    """Whether the next model that reads the text would be shown a secret."""
     shown = mask_secrets(text)
     return any(value in shown for value in values if value != MASKED)
 
 
 def reveal_quote(original: str, quote: str) -> set[str]:
-    """The places of a text that read like the quote when its secrets are masked."""
+    """The parts of a text that read like the quote once its secrets are masked."""
     secrets = find_secrets(original)
     masked = mask_secrets(original)
     found: set[str] = set()
@@ -135,6 +136,6 @@ def reveal_quote(original: str, quote: str) -> set[str]:
 
 
 def keeps_secrets(before: str, after: str) -> bool:
-    """Whether every secret of a text is in another one; False if that is uncertain."""
+    """Whether every secret of one text is in another; False if that is uncertain."""
     secrets = find_secrets(before)
     return secrets is not None and all(each.value in after for each in secrets)

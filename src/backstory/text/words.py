@@ -3,8 +3,8 @@
 The index splits text with SQLite's ``porter unicode61 remove_diacritics 2``, which
 finds no words in scripts written without spaces, does not split ``parseJson``, and
 reads ``C++`` as ``C``. ``index_words`` rewrites a text so that all of that works. A
-query must go through ``plain`` and ``word_parts`` as the text did, or the two will not
-match.
+query must go through ``plain`` and ``word_parts`` just as the text did, or the two will
+not match.
 """
 
 import re
@@ -26,8 +26,8 @@ SPACELESS = (
     "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
 )
-# Names with signs that the index drops. For speed, the pattern begins with one set of
-# characters, followed by another, and looks back from there.
+# Names with signs that the index drops. For speed, the pattern begins with a set of
+# characters followed by another set, and only then looks behind.
 NAMED = lazy_pattern(
     r"[cCfF.](?=[+#nN])(?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
     r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
@@ -42,7 +42,7 @@ _NAMES = {
 }
 _SPACELESS_RUN = lazy_pattern(f"[{SPACELESS}]+")
 # The first character of each range and the one after its last, in order. The patterns
-# take milliseconds to compile, so they are for texts that have such characters.
+# take milliseconds to compile, so they are used only for texts with such characters.
 _SPACELESS_BOUNDS = sorted(
     bound
     for first, last in zip(SPACELESS[::3], SPACELESS[2::3], strict=True)
@@ -52,8 +52,8 @@ _SPACED_WORD = lazy_pattern(r"[^\W_]+")
 _SPACELESS_RUN_OR_WORD = lazy_pattern(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
 # Fullwidth Latin and halfwidth kana and Hangul: the same letters in another width.
 _OTHER_WIDTH = lazy_pattern("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc]+")
-# Python's \w and the index agree on letters and digits. On the rest they do not: to the
-# index, private use, unassigned characters and newer emoji are letters too.
+# Python's \w and the index agree on letters and digits, but not on everything else: to
+# the index, private use, unassigned characters and newer emoji are letters, too.
 _NO_LETTERS = lazy_pattern(r"[^\w\x00-\x7f]+")
 
 _ALL_BYTES = bytes(range(256))
@@ -61,11 +61,11 @@ _DIGITS = b"0123456789"
 _CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _NO_LETTERS_OR_DIGITS = _ALL_BYTES.translate(None, _DIGITS + _CAPITALS + _SMALL_LETTERS)
-# Everything but letters and digits as a space.
+# Turns everything but letters and digits into spaces.
 LETTERS_AND_DIGITS = bytes.maketrans(
     _NO_LETTERS_OR_DIGITS, b" " * len(_NO_LETTERS_OR_DIGITS)
 )
-# The same with small letters as "a", capitals as "A", and digits as "0".
+# The same, with small letters as "a", capitals as "A", and digits as "0".
 _SHAPES = LETTERS_AND_DIGITS.translate(
     bytes.maketrans(
         _DIGITS + _CAPITALS + _SMALL_LETTERS, b"0" * 10 + b"A" * 26 + b"a" * 26
@@ -76,10 +76,10 @@ _WORD = lazy_pattern(f"[^\\W_{SPACELESS}]+")
 _PART = lazy_pattern(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _LETTERS_OR_DIGITS = lazy_pattern(r"[^\W\d_]+|\d+")
 _LONGEST_JOINED = 60
-# Texts this short are often repeated.
+# Texts this short often occur repeatedly.
 _OFTEN_CHARS = 32
 
-# Text as an array of characters, which is faster to build than from pieces.
+# Text as an array of characters, which is faster than joining pieces.
 _FOUR_BYTES = "utf-32-le"
 _SPACE = array("I", [ord(" ")])
 
@@ -90,7 +90,7 @@ def is_spaceless(text: str) -> bool:
     """Whether a text begins in a script that is written without spaces."""
     if text.isascii():
         return False
-    # Hooks are quick, and rarely need it.
+    # Hooks must be quick, and rarely need it.
     from bisect import bisect_right
 
     return bisect_right(_SPACELESS_BOUNDS, text[0]) % 2 == 1
@@ -102,7 +102,7 @@ def has_spaceless(text: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """The text as it is compared: in composed form, and without case."""
+    """The text in the form in which it is compared: composed, and without case."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", text).casefold()
@@ -112,7 +112,7 @@ def fold(text: str) -> str:
 
 
 def index_words(text: str) -> str:
-    """The text as it is given to the full-text index.
+    """The text in the form in which it is given to the full-text index.
 
     A run of a spaceless script becomes each character and each pair of neighbours. The
     parts of joined words (``parseJson``) and names for ``C++`` and the like are added
@@ -131,7 +131,7 @@ def phrase_words(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text with letters in their usual width, and nothing else beyond ASCII.
+    """The text with letters in their usual width, and no non-ASCII signs.
 
     Marks on letters are dropped, so that a word of an Indic script or of Arabic stays
     one word; any other sign becomes a space.
@@ -146,7 +146,7 @@ def word_parts(word: str) -> tuple[str, ...]:
 
     A word with very short parts, such as a hash or a key, counts as having none.
     """
-    # Most words are small letters alone, which is one part, whatever they are.
+    # Most words are all small letters, so they have only one part.
     if len(word) > _LONGEST_JOINED or (word.isalpha() and word.islower()):
         return ()
     parts = tuple(_PART.findall(word))
@@ -176,14 +176,14 @@ def _index_words(text: str) -> str:
     return _spread_runs(f"{text} {more}")
 
 
-# The names of tools, "yes", "continue".
+# Such as names of tools, "yes", "continue".
 _cached_index_words = lru_cache(maxsize=4_096)(_index_words)
 
 
 def _more_words(text: str, letters: bytes) -> str:
     """What is added at the end: parts of joined words, and names with signs."""
     more: list[str] = []
-    # Most texts have neither, which this rules out quickly.
+    # Most texts have neither, which this quickly establishes.
     if letters.translate(None, _NEITHER_CAPITALS_NOR_DIGITS) and _has_join(letters):
         more.extend(filter(None, map(_appended_parts, _words(text, letters))))
     if "+" in text or "#" in text or _DOT_N.search(text):
@@ -216,7 +216,7 @@ def _words(text: str, letters: bytes) -> list[str]:
 # Programs use the same names over and over; a cache is ten times as fast.
 @lru_cache(maxsize=8_192)
 def _appended_parts(word: str) -> str:
-    """The parts with spaces between; ``iPhone15`` also has the part ``iPhone``."""
+    """The parts, separated by spaces; ``iPhone15`` also has the part ``iPhone``."""
     parts = word_parts(word)
     if not parts:
         return ""
@@ -292,7 +292,7 @@ def character_pairs(run: str) -> list[str]:
 
 # -- words that say little ---
 
-# Words of other languages that say something in English ("die", "son") are left out.
+# Words of other languages that are meaningful in English ("die", "son") are left out.
 _STOP_WORDS = """
     a about above after again all also am an and any anyone anything are aren as at be
     because been before being below between both but by can cannot could couldn d did

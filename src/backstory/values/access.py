@@ -1,4 +1,4 @@
-"""Who may use a server: tokens, what each of them is for, and what it lets in."""
+"""Who may use a server: tokens, what each of them is for, and what it permits."""
 
 from datetime import date, datetime
 from enum import StrEnum
@@ -11,14 +11,14 @@ class Scope(StrEnum):
 
     READ = "read"
     READ_WRITE = "read-write"
-    # The figures of the whole server, and nothing of any tenant.
+    # Only the metrics of the whole server, nothing of any tenant.
     METRICS = "metrics"
 
 
 class AccessToken(FrozenStruct):
-    """A token as it is listed: by its beginning, as nobody keeps all of it.
+    """A token as it is listed: by its beginning, as nobody keeps the whole of it.
 
-    ``tenant`` is empty for one that is not of a tenant.
+    ``tenant`` is empty for a token that belongs to no tenant.
     """
 
     token_id: int
@@ -32,7 +32,7 @@ class AccessToken(FrozenStruct):
 
 
 class Grant(FrozenStruct):
-    """What somebody who has shown a token may use."""
+    """What the holder of a token may use."""
 
     token_id: int
     tenant: str

@@ -30,8 +30,8 @@ class ProjectActivity(FrozenStruct):
 class DayActivity(FrozenStruct):
     """One local day: its busiest projects first.
 
-    ``log`` are the headings of the daily log; ``left_out`` is how many sessions are not
-    listed.
+    ``log`` has the headings of the daily log; ``left_out`` is the number of sessions
+    that are not listed.
     """
 
     day: date
@@ -48,7 +48,7 @@ class DayActivity(FrozenStruct):
 class Activity(FrozenStruct):
     """The days on which something was said, newest first.
 
-    ``left_out_days`` is how many earlier ones are not listed.
+    ``left_out_days`` is the number of earlier days that are not listed.
     """
 
     days: tuple[DayActivity, ...] = ()

@@ -1,4 +1,4 @@
-"""What is exported and imported, and what came of it."""
+"""What is exported and imported, and the results."""
 
 from collections.abc import Collection
 from datetime import date
@@ -9,11 +9,11 @@ from backstory.values.structs import FrozenStruct
 
 
 class WhatToExport(FrozenStruct):
-    """Sessions by name, or all that meet conditions, which narrow each other.
+    """Sessions by name, or all that meet every given condition.
 
     ``since`` and ``until`` are days on which a session was active, both included.
-    ``only`` is ``conversations`` or ``notes``. The notes are left out if the sessions
-    are narrowed in any way, unless they are all that is wanted.
+    ``only`` is ``conversations`` or ``notes``. If only some sessions are exported, the
+    notes are left out, unless only notes are wanted.
     """
 
     sessions: str | Collection[str] = ()
@@ -27,9 +27,10 @@ class WhatToExport(FrozenStruct):
 class ExportReport(FrozenStruct):
     """What an export contains, and what was done to bring it up to date.
 
-    ``sessions``, ``messages``, ``daily_logs`` and ``has_memory`` are what was exported;
-    ``kept_sessions`` were in the folder before and are not part of this export.
-    ``written`` and ``deleted`` count files. ``problems`` are what could not be read.
+    ``sessions``, ``messages``, ``daily_logs`` and ``has_memory`` describe what was
+    exported; ``kept_sessions`` were in the folder before and are not part of this
+    export. ``written`` and ``deleted`` count files. ``problems`` describe what could
+    not be read.
     """
 
     path: Path
@@ -54,13 +55,13 @@ class ExportReport(FrozenStruct):
 class ImportReport(FrozenStruct):
     """What an export contains, and what of it was new here, or would be if imported.
 
-    ``new_messages`` were added, to ``changed_sessions`` of which ``new_sessions`` are
-    new; ``known_messages`` were here already. ``forgotten_messages`` were forgotten
-    here, and ``excluded_sessions`` are of programs and folders that the settings
-    exclude: both were left out. ``memory_blocks`` and ``log_blocks`` were added to the
-    notes, the latter to ``logs`` daily logs. ``damaged`` are files that are not as they
-    were exported, which were left out; ``extra`` are names of files that are not part
-    of the export. ``problems`` are places that could not be read.
+    ``new_messages`` were added to ``changed_sessions``, of which ``new_sessions`` are
+    new; ``known_messages`` were here already. Two kinds were left out:
+    ``forgotten_messages`` were forgotten here, and ``excluded_sessions`` are of
+    programs and folders that the settings exclude. ``memory_blocks`` and ``log_blocks``
+    were added to the notes, the latter to ``logs`` daily logs. ``damaged`` are files
+    that differ from what was exported, and were left out; ``extra`` are names of files
+    that do not belong to the export. ``problems`` are places that could not be read.
     """
 
     path: Path

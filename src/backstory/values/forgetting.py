@@ -1,4 +1,4 @@
-"""What a person has forgotten, and what remains of it: numbers, and no content."""
+"""What a person has forgotten, and what remains of it: numbers, but no content."""
 
 from collections.abc import Collection
 from datetime import date, datetime
@@ -15,8 +15,8 @@ ASKED_FOR = "asked for"
 class WhatToForget(FrozenStruct):
     """What to forget: sessions by name, messages, a fact, or all that meet conditions.
 
-    With ``sessions``, ``messages`` are messages of those; the conditions narrow each
-    other. ``before`` and ``after`` are days, which are not included.
+    With ``sessions``, ``messages`` are messages of these; every condition must be met.
+    ``before`` and ``after`` are days that are not included.
     """
 
     sessions: str | Collection[str] = ()
@@ -29,10 +29,10 @@ class WhatToForget(FrozenStruct):
 
 
 class Forgetting(FrozenStruct):
-    """One time that something was forgotten; ``forgetting_id`` can be undone.
+    """One act of forgetting, which can be undone by its ``forgetting_id``.
 
-    ``sessions`` were forgotten whole; ``messages`` are all that were deleted. The
-    ``reason`` is that it was asked for, or the setting that wants it.
+    ``sessions`` counts those that were forgotten whole; ``messages``, all that were
+    deleted. The ``reason`` is that it was asked for, or the setting that demands it.
     """
 
     forgetting_id: int
@@ -45,7 +45,7 @@ class Forgetting(FrozenStruct):
 
 
 class ForgottenSession(FrozenStruct):
-    """A session of which ``messages`` messages are forgotten, perhaps all of them."""
+    """A session with the number of its forgotten messages, perhaps all of them."""
 
     session: Session
     messages: int
@@ -63,7 +63,7 @@ class LogEntry(FrozenStruct):
 
 
 class ForgottenFact(FrozenStruct):
-    """A fact of MEMORY.md, and how many backups and edited copies have it too."""
+    """A fact of MEMORY.md, and how many backups and edited copies contain it, too."""
 
     text: str
     copies: int = 0
@@ -84,11 +84,11 @@ class Erasure(StrEnum):
 class ForgetReport(FrozenStruct):
     """What was forgotten, or would be if ``forgetting`` is None.
 
-    ``log_entries`` are about those sessions; they went too if ``with_notes``. So did
-    the ``facts``, if they are not themselves what was to be forgotten.
-    ``kept_messages`` is how many messages there were in all.
-    ``copies`` are files that may still contain what was forgotten, and ``erasure`` says
-    whether those of the databases may.
+    ``log_entries`` are about those sessions; with ``with_notes``, they were deleted,
+    too. So were the ``facts``, unless they are themselves what was to be forgotten.
+    ``kept_messages`` is the number of all messages before that. ``copies`` are files
+    that may still contain what was forgotten; ``erasure`` says whether the database's
+    own files may.
     """
 
     sessions: tuple[ForgottenSession, ...] = ()

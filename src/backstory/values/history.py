@@ -1,4 +1,4 @@
-"""Sessions and messages: as a source states them, and as the store holds them.
+"""Sessions and messages: as a source describes them, and as the store holds them.
 
 ``SessionFacts``, ``NewMessage`` and ``MessageTitle`` are what a source says;
 ``Session`` and ``Message`` are what the store holds.
@@ -41,7 +41,7 @@ class SessionKind(StrEnum):
 
 # -- what a source says ---------------------------------------------------------------
 
-# Some programs give a whole first prompt as the title.
+# Some programs use the entire first prompt as the title.
 MAX_TITLE_CHARS = 500
 
 
@@ -50,9 +50,10 @@ class SessionFacts(FrozenStruct):
 
     Facts may come in several pieces. A later piece overrides an earlier one, except for
     ``project``, ``git_branch`` and ``started``: they say where and when the session
-    began, so the first value stays. ``saved`` is the time of a file that carries none
-    itself: it counts only if the file says something new. ``parent_id`` is the session
-    whose agent began this one; what a person has forked from another one has none.
+    began, so the first value stays. ``saved`` is the time of a file without times of
+    its own: it counts only if the file says something new. ``parent_id`` is the session
+    whose agent started this one; a session that a person forked from another one has
+    none.
     """
 
     native_id: str
@@ -79,9 +80,9 @@ class NewMessage(FrozenStruct):
 
 
 class MessageTitle(FrozenStruct):
-    """A title for whichever session has the message with this id of its program.
+    """A title for whichever session has the message with this native id.
 
-    It counts if the session itself states none.
+    It is used if the session itself has no title.
     """
 
     message_id: str
@@ -89,7 +90,7 @@ class MessageTitle(FrozenStruct):
 
 
 class CutString(NamedTuple):
-    """A string that was cut while it was read: how it ends now, how long it was."""
+    """A string that was cut while it was read: its new end, and its original length."""
 
     mark: str
     full_bytes: int
@@ -98,7 +99,7 @@ class CutString(NamedTuple):
 class Problem(FrozenStruct):
     """Something in a source that could not be read; the rest of the source was.
 
-    ``cuts`` are the strings that the problem is about, if they were cut.
+    ``cuts`` are the strings that the problem is about, if any were cut.
     """
 
     reason: str
@@ -118,7 +119,7 @@ Item = SessionFacts | NewMessage | MessageTitle | Problem
 
 
 class FoundFile(FrozenStruct):
-    """A file and what it looked like when it was found."""
+    """A file, and its size and time when it was found."""
 
     path: Path
     size_bytes: int
@@ -132,7 +133,7 @@ class FoundFile(FrozenStruct):
 
     @property
     def modified(self) -> Moment | None:
-        """The file's own time; None if it is out of a date's range."""
+        """The file's own time; None if a datetime cannot hold it."""
         return to_modified(self.mtime_ns)
 
 
@@ -155,7 +156,7 @@ RECORDED_HOST = "python"
 
 
 class RecordedMessage(FrozenStruct):
-    """A message as a program passes it in; ``Memory.record`` says what each is."""
+    """A message as a program passes it in; ``Memory.record`` explains the fields."""
 
     session: str
     role: Role | str
@@ -194,8 +195,9 @@ class Session(FrozenStruct):
     def is_task(self, role: Role) -> bool:
         """Whether its messages with this role are what an agent asked of a subagent.
 
-        Programs record them as if a user had said them. The agent called a tool with
-        them, so they are also in its own session.
+        Programs record these as if a user had said them. The agent passed them to a
+        tool, so
+        they are also in the agent's own session.
         """
         return role is Role.USER and self.parent_id is not None
 
@@ -220,5 +222,5 @@ class Message(FrozenStruct):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether it cannot be read any more, and ``text`` says so instead."""
+        """Whether it can no longer be read, and ``text`` says so instead."""
         return not self.native_id

@@ -35,7 +35,7 @@ HIT_SOURCES = {
 
 
 class Strength(StrEnum):
-    """How well a hit answers by itself, whatever else was found."""
+    """How well a hit answers by itself, regardless of what else was found."""
 
     STRONG = "strong"
     FAIR = "fair"
@@ -54,10 +54,10 @@ class Hit(FrozenStruct):
 
     ``text`` is the whole text, ``excerpt`` the part around the match; for a session,
     they are its title and preview. ``reply`` is what the agent answered to a message of
-    the user before the user spoke again. ``passage`` is where in ``text`` the passage
-    begins and ends that is nearest in meaning, if the text is long. ``newer`` is the
-    hit that replaces what this one says, as far as that can be told. Of a hit of a
-    ``server``, ``path`` is the address of its page there.
+    the user before the user spoke again. ``passage`` is the beginning and end in
+    ``text`` of the passage that is nearest in meaning, if the text is long. ``newer``
+    is the hit that replaces what this one says, as far as that can be told. For a hit
+    of a ``server``, ``path`` is the address of its page there.
     """
 
     source: HitSource
@@ -76,7 +76,7 @@ class Hit(FrozenStruct):
     project: str | None = None
     parts: tuple[ScorePart, ...] = ()
     reply: Message | None = None
-    # Its message cannot be read any more, and ``text`` says so instead.
+    # Its message can no longer be read, and ``text`` says so instead.
     is_damaged: bool = False
     passage: tuple[int, int] | None = None
     newer: "Hit | None" = None
@@ -102,7 +102,7 @@ class Hit(FrozenStruct):
         return self.part("day") > 0
 
     def part(self, name: str) -> float:
-        """A part of the score; 0 if there is none with that name."""
+        """A part of the score; 0 if there is no part with that name."""
         return next((part.value for part in self.parts if part.name == name), 0.0)
 
 

@@ -7,7 +7,7 @@ _TAG = "b2:"
 
 def content_id(*parts: str) -> str:
     """An id that is the same for the same parts, on every machine and in every run."""
-    # It loads OpenSSL, and most commands need no hash.
+    # This loads OpenSSL, and most commands need no hash.
     from hashlib import blake2b
 
     digest = blake2b(digest_size=12)
@@ -20,7 +20,7 @@ def content_id(*parts: str) -> str:
 
 
 def is_below(native_id: str, others: Collection[str]) -> bool:
-    """Whether a session's id continues one of the others after a slash.
+    """Whether a session's id consists of one of the others, a slash, and more.
 
     A subagent's id may be its parent's, a slash and a name of its own.
     """
@@ -30,8 +30,8 @@ def is_below(native_id: str, others: Collection[str]) -> bool:
 
 
 def meaning_hash(meaning: str) -> bytes:
-    """The key that a text's vector is stored under; short, as there are many."""
-    # It loads OpenSSL, and most commands need no hash.
+    """The key under which a text's vector is stored; short, as there are many."""
+    # This loads OpenSSL, and most commands need no hash.
     from hashlib import blake2b
 
     raw = meaning.encode("utf-8", errors="surrogatepass")
@@ -39,13 +39,13 @@ def meaning_hash(meaning: str) -> bytes:
 
 
 def passages_hash(passages: Sequence[str]) -> bytes:
-    """The key that the vectors of a text's passages are stored under."""
+    """The key under which the vectors of a text's passages are stored."""
     return meaning_hash("\0".join(("passages", *passages)))
 
 
 def bytes_hash(data: bytes) -> str:
     """A hash of raw bytes, to detect changes."""
-    # It loads OpenSSL, and most commands need no hash.
+    # This loads OpenSSL, and most commands need no hash.
     from hashlib import blake2b
 
     return _TAG + blake2b(data, digest_size=16).hexdigest()

@@ -9,9 +9,10 @@ Value = TypeVar("Value")
 class lazy_property(Generic[Value]):  # noqa: N801, used like ``property``
     """Like ``functools.cached_property``, but without a lock.
 
-    Before Python 3.12, that one has a lock for all objects of a class. A child forked
-    while another thread holds it waits for ever. Here, two threads that need a value at
-    the same time may both compute it; one of the values is kept, and both get that one.
+    Before Python 3.12, ``cached_property`` has one lock for all objects of a class. A
+    child that is forked while another thread holds it waits forever. Here, if two
+    threads need a value at the same time, both may compute it; one of the two is kept,
+    and both get that one.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:

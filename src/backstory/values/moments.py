@@ -1,8 +1,8 @@
 """Points in time as hosts write them: text or numbers, with or without a zone.
 
-Inside Backstory a time is UTC. The offset a time was written with is kept beside it,
-because "10 in the evening" is what a person remembers. Times without a zone are the
-local time of the machine that wrote them; the caller says how to read those.
+Inside Backstory, a time is UTC. The offset with which it was written is kept beside it,
+because "10 in the evening" is what a person remembers. Times without a zone are in the
+local time of the machine that wrote them; the caller says how to interpret them.
 
 A day without a time, such as that of a daily log, is the same day in every zone. It is
 kept as noon in UTC, with a mark in place of the offset.
@@ -17,11 +17,11 @@ from backstory.values.structs import FrozenStruct
 Localize = Callable[[datetime], datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# For a time they do not know, programs write their zero: 1970 or the year 1.
+# Programs write zero for a time they do not know: 1970 or the year 1.
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
-# Stands for "a whole day" where an offset is kept; no real offset is as large.
+# Stands for "a whole day" where an offset is kept; no real offset is that large.
 WHOLE_DAY = 24 * 60
 
 
@@ -47,7 +47,7 @@ class Moment(FrozenStruct):
 
     def in_local_zone(self) -> datetime:
         """The instant in the reader's zone; a whole day is the same in every zone."""
-        # Go's zero time is the earliest that a datetime can hold: west of UTC, it would
+        # Go's zero time is the earliest that a datetime can hold; west of UTC, it would
         # overflow.
         with suppress(OverflowError):
             return self.at if self.is_day else self.at.astimezone()
@@ -62,7 +62,7 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
 
 
 def to_modified(mtime_ns: int) -> Moment | None:
-    """The time of a file; None if it is out of a date's range, as it may be."""
+    """The time of a file; None if a datetime cannot hold it, which can happen."""
     try:
         return from_microseconds(mtime_ns // 1000)
     except OverflowError:
@@ -84,9 +84,10 @@ def parse_moment(
 ) -> Moment | None:
     """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
-    Numbers are told apart by size: from 1973 to 5138, seconds have nine to eleven
-    digits, milliseconds twelve to fourteen, microseconds more. A time before 1980 is
-    none, as programs write their zero for one they do not know; unless ``any_year``.
+    Numbers are distinguished by size: from 1973 to 5138, seconds have nine to eleven
+    digits, milliseconds twelve to fourteen, microseconds more. A time before 1980
+    becomes None unless ``any_year``, as programs write zero for a time they do not
+    know.
     """
     try:
         match value:
@@ -105,8 +106,8 @@ def parse_moment(
 
 def _parse_text(value: str, localize: Localize) -> Moment:
     text = value.strip()
-    # An epoch number in quotes: as ISO text, thirteen digits would be a date in the
-    # eighteenth century followed by an hour.
+    # An epoch number in quotes: read as ISO text, thirteen digits would be a date in
+    # the eighteenth century followed by an hour.
     if text.isdecimal() and len(text) in (10, 13, 16):
         return _parse_number(int(text))
     written = parse_iso(text)
@@ -128,8 +129,8 @@ def to_moment(written: datetime, localize: Localize = read_as_local) -> Moment:
     offset = written.utcoffset()
     if offset is None:
         return Moment(localize(written))
-    # Rounded towards zero: rounded down, -23:59:30 would be a whole day, which is not
-    # a valid offset.
+    # Rounded towards zero: rounded down, -23:59:30 would be minus a whole day, which is
+    # not a valid offset.
     return Moment(written.astimezone(UTC), int(offset / _MINUTE))
 
 
@@ -150,5 +151,5 @@ def start_of_day(day: date) -> int:
 
 
 def start_in_utc(day: date) -> int:
-    """The same in UTC, which is what whole days are compared with in every zone."""
+    """The same in UTC, to compare with whole days, which are the same everywhere."""
     return Moment(datetime.combine(day, time.min, UTC)).to_microseconds()

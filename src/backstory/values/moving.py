@@ -1,13 +1,13 @@
-"""What copying a memory from one database to another reports."""
+"""The report on copying a memory from one database to another."""
 
 from backstory.values.history import Problem
 from backstory.values.structs import FrozenStruct
 
 
 class MoveReport(FrozenStruct):
-    """What is in the new place now: the same as in the old one, as a comparison showed.
+    """What the new place contains, compared with the old one and found to be the same.
 
-    ``rows`` are the numbers of rows of each table. ``was_there``: nothing had to be
+    ``rows`` has the number of rows of each table. ``was_there``: nothing had to be
     copied.
     """
 

@@ -9,8 +9,8 @@ from backstory.values.structs import FrozenStruct
 class SeenNote(FrozenStruct):
     """A note, and the day on which it was first seen.
 
-    ``key`` identifies its words. ``text`` is kept while a file says it, to recognise it
-    after a small change; it is None if no file says it any more.
+    ``key`` identifies its words. ``text`` is kept while a file contains it, to
+    recognize it after a small change; it is None once no file does.
     """
 
     key: str
@@ -28,8 +28,8 @@ class Teller(StrEnum):
 class FactOrigin(FrozenStruct):
     """Where a fact comes from: who told it, in which session, on which day.
 
-    A fact of an ``AGENT`` is one that it saved with a tool. ``messages`` are the
-    messages that the fact rests on. What is not known is None.
+    If the teller is ``AGENT``, the agent saved it with a tool. ``messages`` are the
+    messages that the fact rests on. Whatever is not known is None.
     """
 
     by: Teller

@@ -1,4 +1,4 @@
-"""What speaks for a message that was read from a damaged page."""
+"""How a message from a damaged page compares with other records of it."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
@@ -10,7 +10,7 @@ class Proof(Enum):
     """Whether a message is what was stored, according to another record of it."""
 
     PROVEN = auto()
-    # Its text is; of something else, such as the name of a tool, there is no record.
+    # Its text is; of the rest, such as the name of a tool, there is no other record.
     PARTLY = auto()
     REFUTED = auto()
     # There is no other record of it.

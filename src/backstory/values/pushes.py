@@ -1,4 +1,4 @@
-"""What was sent to a server, and what the server made of it."""
+"""What was sent to a server, and what the server stored."""
 
 from backstory.values.history import Problem
 from backstory.values.structs import FrozenStruct
@@ -9,8 +9,8 @@ class PushReport(FrozenStruct):
 
     ``sessions`` and ``messages`` were sent, of which ``new_messages`` were new to the
     server; ``forgotten`` sessions and parts of sessions were forgotten there, too.
-    ``excluded`` sessions were not sent, as the settings exclude them. ``problems`` are
-    what could not be sent or stored.
+    ``excluded`` sessions were not sent because the settings exclude them. ``problems``
+    describe what could not be sent or stored.
     """
 
     url: str

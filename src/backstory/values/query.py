@@ -1,7 +1,7 @@
 """A parsed query; ``text.query`` parses it.
 
-These are no structs: a hook parses a prompt in less time than it would take to import
-msgspec.
+These are not structs: a hook parses a prompt in less time than importing msgspec would
+take.
 """
 
 # Type checkers read this as true. Importing it from typing would be slow.
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Parsed:
-    """A value that is compared by its parts, and not changed after it was made."""
+    """A value that is compared by its parts, and never changes."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -43,7 +43,7 @@ class DayRange(_Parsed):
 
 
 class FoundDays(_Parsed):
-    """Days that a text names, and where in the text it does."""
+    """Days that a text names, and where in the text it names them."""
 
     __slots__ = ("days", "end", "start")
 
@@ -74,7 +74,7 @@ class Term(_Parsed):
         self.spellings = spellings
 
     def __hash__(self) -> int:
-        # Fast, and few terms have the same text: a search looks them up very often.
+        # Fast: a search looks terms up very often, and few have the same text.
         return hash(self.text)
 
 
@@ -83,7 +83,7 @@ class Query(_Parsed):
 
     ``folded`` is for exact search. ``terms`` are distinct and in order, without
     function words unless there is nothing else; ``phrases`` are the parts in quotes,
-    folded, or the identifiers, paths and the like if they are all it asks for.
+    folded, or the identifiers, paths and the like if the query asks for nothing else.
     ``subject`` are the terms that an answer can be expected to contain: not
     those of a date, not words that ask for the newest or for conversations, and not
     pairs of characters that are half a function word. It is empty if the query only
@@ -127,5 +127,5 @@ class Query(_Parsed):
         self.wants_recent = wants_recent
 
     def __hash__(self) -> int:
-        # As above: what belongs to a query is looked up for every text it found.
+        # Fast, too: what belongs to a query is looked up for every text it found.
         return hash(self.text)

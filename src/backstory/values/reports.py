@@ -9,15 +9,15 @@ from backstory.values.history import Problem
 from backstory.values.notes import FactOrigin
 from backstory.values.structs import FrozenStruct, Struct, field
 
-# Called with the number done and the number in total.
+# Called with the number of items done, and the total.
 OnCount = Callable[[int, int], None]
 
 
 class ReadingProgress(FrozenStruct):
     """How far a reading of the sources has got.
 
-    ``name`` is the file that is being read, ``sources_left`` how many come after it.
-    ``new_sessions`` and ``new_messages`` were stored so far.
+    ``name`` is the file that is being read, ``sources_left`` the number of sources
+    after it. ``new_sessions`` and ``new_messages`` have been stored so far.
     """
 
     done_bytes: int
@@ -75,8 +75,8 @@ class DamagedPage(FrozenStruct):
     """A page of a database that does not match its checksum.
 
     ``table`` is the table or index that it belongs to, if known; ``is_known`` says
-    whether it is known what the page was. ``lost_checksum``: it has none, and all other
-    pages have theirs.
+    whether its correct content is known. ``lost_checksum``: it has no checksum, but all
+    other pages have theirs.
     """
 
     number: int
@@ -94,8 +94,8 @@ class DamagedPage(FrozenStruct):
 class SalvagedFile(FrozenStruct):
     """A new database with what could be read of a damaged one.
 
-    ``is_complete``: nothing is missing. ``rows`` are the rows that were read, by table,
-    otherwise.
+    ``is_complete``: nothing is missing. Otherwise, ``rows`` counts the rows that were
+    read, by table.
     """
 
     path: Path
@@ -107,12 +107,12 @@ class SalvagedFile(FrozenStruct):
 class SalvagedHistory(FrozenStruct):
     """What was saved of a damaged history, which is kept as ``kept_as``.
 
-    ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
-    session. ``unproven_messages`` were saved from damaged pages, and nothing else tells
-    whether all of them is what was stored. ``may_lack_forgotten``: ids of what was
-    forgotten were in damaged pages, and what cannot be read of them may return.
-    ``mended_texts``: which texts were not UTF-8, and have U+FFFD in place of what was
-    not.
+    ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is
+    missing, by session. ``unproven_messages`` were saved from damaged pages, and there
+    is no other record to prove that they are what was stored. ``may_lack_forgotten``:
+    damaged pages had ids of what was forgotten, so some of that may return.
+    ``mended_texts``: which texts were not UTF-8, and now have U+FFFD in the invalid
+    places.
     """
 
     kept_as: Path
@@ -127,8 +127,8 @@ class SalvagedHistory(FrozenStruct):
 class CheckedFile(FrozenStruct):
     """A file of a home, and what is wrong with it.
 
-    ``not_checked`` is why it could not be opened, for example because the disk is full.
-    ``is_derived``: a rebuild makes it again.
+    ``not_checked`` is why it could not be opened, such as a full disk. ``is_derived``:
+    a rebuild makes it again.
     """
 
     path: Path
@@ -154,7 +154,7 @@ class SourceSummary(FrozenStruct):
 class IndexStatus(FrozenStruct):
     """The state of the index: how much it holds, and how much of it has vectors.
 
-    ``in_background``: missing vectors are made by a background process.
+    ``in_background``: a background process makes the missing vectors.
     """
 
     units: int = 0
@@ -181,10 +181,10 @@ class ListedLog(FrozenStruct):
 
 
 class LogReport(Struct):
-    """What the summarizer did; ``problems`` say why some messages still wait.
+    """What the summarizer did; ``problems`` say why some messages are still waiting.
 
     ``refused`` are lines of the model that were not written: they would have passed for
-    the user's word, but the user did not say so.
+    something that the user said, but the user did not say it.
     """
 
     sessions: int = 0
@@ -196,13 +196,13 @@ class LogReport(Struct):
 
 
 class Curation(FrozenStruct):
-    """What changed in the long-term memory; ``refused`` says why something did not."""
+    """What changed in the long-term memory; ``refused`` says what did not, and why."""
 
     removed: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
     added: tuple[str, ...] = ()
     refused: str = ""
-    # Where new words come from, by the facts that have them.
+    # Where new words come from, by the facts that contain them.
     origins: Mapping[str, tuple[FactOrigin, ...]] = field(default_factory=dict)
 
     @property
@@ -210,7 +210,7 @@ class Curation(FrozenStruct):
         return bool(self.removed or self.replaced or self.added)
 
     def plus(self, other: "Curation") -> "Curation":
-        """Both as one."""
+        """Both changes as one."""
         return Curation(
             self.removed + other.removed,
             self.replaced + other.replaced,
@@ -223,7 +223,7 @@ class Curation(FrozenStruct):
 class LogStatus(FrozenStruct):
     """The state of the daily logs, and how much the language model did today.
 
-    ``set_aside`` is how many parts of sessions it could not summarize.
+    ``set_aside`` is the number of parts of sessions that it could not summarize.
     """
 
     model: str = ""
@@ -263,7 +263,7 @@ class KeptExcluded(FrozenStruct):
     @property
     def command(self) -> str:
         """The command that forgets it."""
-        # Few people exclude what was read before.
+        # Few people exclude what has been read already.
         import shlex
 
         return shlex.join(["backstory", "forget", self.option, self.name])
@@ -272,7 +272,7 @@ class KeptExcluded(FrozenStruct):
 class Status(FrozenStruct):
     """The state of one Backstory home; ``store`` is the database that it is in.
 
-    It is empty if everything is in the folder itself.
+    ``store`` is empty if everything is in the folder itself.
     """
 
     home: str
@@ -292,9 +292,9 @@ class Status(FrozenStruct):
 class Overview(FrozenStruct):
     """What a home has, at a glance.
 
-    ``texts`` are those that want a vector, ``embedded`` those that have one.
+    ``texts`` is how many should have a vector, ``embedded`` how many have one.
     ``found_hosts`` are the titles of the agent programs that have left conversations on
-    this machine; they are looked for only where none has been read yet. ``is_new``:
+    this machine; they are searched for only if nothing has been read yet. ``is_new``:
     there is no history.
     """
 

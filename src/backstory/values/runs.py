@@ -23,12 +23,12 @@ _SOURCES = {
     Role.TOOL_CALL: RunSource.ASSISTANT,
     Role.TOOL_RESULT: RunSource.TOOL_RESULT,
 }
-# The roles that a run's history has; anything else is scaffolding.
+# The roles that a run's history contains; anything else is scaffolding.
 RUN_ROLES = frozenset(_SOURCES)
 # What comes from the model.
 OUTPUTS = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 MAX_RESULTS = 20
-# With less, a run could hold or show nothing.
+# With less, a run could not hold or show anything.
 MIN_ANSWER_TOKENS = 500
 _MINIMUMS = {
     "ttl_s": 1,
@@ -36,15 +36,15 @@ _MINIMUMS = {
     "snippet_chars": 40,
     "answer_tokens": MIN_ANSWER_TOKENS,
 }
-# More than any run has, and still a number that clocks can be compared with.
+# More than any run needs, and still a number that clocks can be compared with.
 _MAX_LIMIT = 10**18
 
 
 class RunLimits(FrozenStruct):
     """How much a run keeps, for how long, and how much of it is shown at a time.
 
-    A run that is not used for ``ttl_s`` expires. The tools answer with at most
-    ``answer_tokens``, and with at most ``snippet_chars`` for each place they found.
+    A run that is not used for ``ttl_s`` expires. A tool's answer has at most
+    ``answer_tokens``, and at most ``snippet_chars`` for each place it found.
     """
 
     ttl_s: float = 3600.0
@@ -89,7 +89,7 @@ class RunItem(FrozenStruct):
 
 
 class TextResult(FrozenStruct):
-    """The result of a tool, as a loop has it in the text of a message.
+    """The result of a tool, as it appears in the text of a loop's message.
 
     ``text`` is its exact text there, without what the loop put around it.
     """
@@ -119,8 +119,8 @@ class RunHit(FrozenStruct):
 class RunResult(FrozenStruct):
     """What a search of a run found, best first.
 
-    ``item_count`` is how many items were searched; ``notices`` say whether any of the
-    history is missing.
+    ``item_count`` is the number of items searched; ``notices`` say whether parts of the
+    history are missing.
     """
 
     query: str
@@ -132,8 +132,8 @@ class RunResult(FrozenStruct):
 class Fitted(FrozenStruct):
     """The messages to send, and what was done to make them fit.
 
-    ``trimmed`` are the ids of the results that were cut short. ``notices`` say whether
-    the messages still do not fit, or were not understood.
+    ``trimmed`` are the ids of the results that were cut short. ``notices`` say if the
+    messages still do not fit, or were not understood.
     """
 
     messages: Sequence[object]

@@ -1,6 +1,6 @@
-"""What the sender of a message is called where its messages are shown."""
+"""The names under which senders of messages are shown."""
 
-# By the names of roles; a task is what an agent asked of a subagent.
+# By role; a task is what an agent asked of a subagent.
 SPEAKERS = {
     "user": "User",
     "task": "Task",

@@ -11,7 +11,7 @@ HOURS = 24
 class DayCount(FrozenStruct):
     """The sessions that were last active on a local day.
 
-    A subagent does not count as a session, but what was said in it does.
+    A subagent is not counted as a session, but what was said in it counts.
     """
 
     day: date
@@ -37,11 +37,11 @@ class GroupCount(FrozenStruct):
 class Statistics(FrozenStruct):
     """How much was said from one local day to another, both included.
 
-    ``days`` are those with a session, in order; ``hosts`` and ``projects`` come by
-    their number of sessions. ``hours`` are the messages of these sessions by the local
-    hour in which they were sent, as far as it is known. ``other_sessions`` is how many
-    there are besides, before or after, or without a date. ``left_out_sessions`` are of
-    subagents, or warm-ups; a ``Status`` counts them too.
+    ``days`` are those with a session, in order; ``hosts`` and ``projects`` are sorted
+    by number of sessions. ``hours`` counts the messages of these sessions by the local
+    hour in which they were sent, as far as that is known. ``other_sessions`` is the
+    number of other sessions: earlier, later or without a date. ``left_out_sessions``
+    are of subagents, or warm-ups; a ``Status`` includes them.
     """
 
     first: date | None = None

@@ -7,7 +7,7 @@ MEMORY_TOOL_NAMES = (
     "save_memory",
     "update_memory",
 )
-# These work on the run in progress only.
+# These only work on the run in progress.
 RUN_TOOL_NAMES = ("search_conversation_history", "get_conversation_item")
 TOOL_NAMES = MEMORY_TOOL_NAMES + RUN_TOOL_NAMES
 

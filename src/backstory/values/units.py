@@ -2,7 +2,7 @@
 
 A unit is a message, a session's title, a fact or a section of a Markdown file. A chunk
 is the part of a session or file from one position to another. The position of a message
-is its place in its session; that of a part of a file, its place in the file.
+is its place in its session; the position of a part of a file, its place in the file.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from backstory.values.structs import FrozenStruct
 
-# Ids below this one are those of messages.
+# Ids below this one are ids of messages.
 _NOTES_FROM = 1 << 40
 _SESSIONS_FROM = 1 << 50
 
@@ -20,7 +20,7 @@ class UnitKind(IntEnum):
     """What a unit is. The numbers are stored.
 
     A task is what an agent asked of a subagent; its program records it as if a user had
-    said it. ``OTHER`` are the messages that nobody said, such as calls of tools.
+    said it. ``OTHER`` are messages that nobody said, such as tool calls.
     """
 
     USER = 1
@@ -37,7 +37,7 @@ class UnitKind(IntEnum):
 _SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
 UNSPOKEN = frozenset({UnitKind.OTHER, UnitKind.TASK})
 MESSAGES = _SPOKEN | UNSPOKEN
-# Of these only the day is known: ``said_at`` is that of a ``whole_day``.
+# Only the day of these is known: ``said_at`` is a ``whole_day``.
 OF_A_DAY = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG, UnitKind.GUIDANCE})
 
 
@@ -67,8 +67,8 @@ def is_note(unit_id: int) -> bool:
     return _NOTES_FROM <= unit_id < _SESSIONS_FROM
 
 
-# Tuples, because a search looks up those of hundreds of units. They are compared by
-# their values, so each says what it is: a session is not the file with its number.
+# Tuples, because a search looks up the containers of hundreds of units. They are
+# compared by value, so each one contains its kind: session 1 is not file 1.
 
 
 class SessionRef(NamedTuple):
@@ -92,9 +92,10 @@ Container = SessionRef | FileRef
 class NewUnit(FrozenStruct):
     """A unit to add to the index.
 
-    ``around`` are words near it that help to find it. ``meaning`` is what its vector is
-    made from; None if it gets none. ``heading`` is only set for a unit of a file.
-    ``passages`` are those of a long message, which get vectors of their own.
+    ``around`` are nearby words that help to find it. ``meaning`` is the text that its
+    vector is made from; None if it gets none. ``heading`` is only set for a unit of a
+    file. ``passages`` are the passages of a long message, which get vectors of their
+    own.
     """
 
     unit_id: int

@@ -1,7 +1,7 @@
 """DIALECTS: one row and one file per message format that agent loops use.
 
 Each message is recognized on its own, so a list may mix formats. If several dialects
-recognize a message, all of them read the same in it.
+recognize a message, all of them read it in the same way.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ __all__ = [
     "to_plain",
 ]
 
-# Plain is the most tolerant, and asked last.
+# Plain is the most tolerant, so it comes last.
 DIALECTS: tuple[Dialect, ...] = (
     Anthropic(),
     OpenAiChat(),
@@ -57,13 +57,13 @@ def find_dialect(message: JsonObject) -> Dialect:
 
 
 def parts_of(message: object) -> list[Part]:
-    """What a message holds, in order. Raises ``BadQuery`` for an unknown format."""
+    """What a message contains, in order. Raises ``BadQuery`` for an unknown format."""
     plain = to_plain(message)
     return find_dialect(plain).parts(plain)
 
 
 def replace_results(message: object, texts: Mapping[int, str]) -> JsonObject:
-    """A copy of a message in which some tool results have another text.
+    """A copy of a message in which some tool results have a different text.
 
     ``texts`` are keyed by the position of the result among the message's parts. Fixed
     results stay. Raises ``BadQuery`` for an unknown format.
@@ -73,10 +73,10 @@ def replace_results(message: object, texts: Mapping[int, str]) -> JsonObject:
 
 
 def find_said(reply: object) -> list[JsonObject] | None:
-    """The messages in what a model answered, as a loop adds them to its own.
+    """The messages in a model's answer, in the form in which a loop adds them.
 
-    A message is returned as it is. Messages in an unknown format are left out. None
-    for anything else, such as a stream, which is not consumed. Never raises.
+    A message is returned as it is. Messages in an unknown format are left out. None for
+    anything else, such as a stream, which is not consumed. Never raises.
     """
     try:
         plain = to_plain(reply)

@@ -31,7 +31,7 @@ _BLOCKS = {
     "redacted_thinking",
     "compaction",
 }
-# The keys of a message, and those that a reply has besides.
+# The keys of a message, and those that only a reply has.
 _KEYS = {
     "role",
     "content",
@@ -45,14 +45,14 @@ _KEYS = {
     "usage",
 }
 # Results that a loop writes, or that are plain text. Other results of server tools are
-# partly encrypted, and the API refuses them if they were changed.
+# partly encrypted, and the API refuses them if they have been changed.
 _OPEN_RESULTS = ("tool_result", "mcp_tool_result")
 
 
 class Anthropic(Dialect):
     """Messages as in ``types/message_param.py`` and ``types/beta`` of anthropic 2.8.
 
-    Read 2026-11. Blocks of later versions are known by how their types end.
+    Read 2026-11. Blocks of later versions are recognized by the endings of their types.
     """
 
     name = "anthropic"
@@ -104,5 +104,5 @@ def _result(block: JsonObject, number: int) -> Piece:
 
 
 def _server_tool(kind: str) -> str | None:
-    """The tool that the type of a result names: ``web_search_tool_result``."""
+    """The tool that the type of a result names, as in ``web_search_tool_result``."""
     return None if kind in _OPEN_RESULTS else kind.removesuffix("_tool_result")

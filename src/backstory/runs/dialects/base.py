@@ -1,8 +1,8 @@
-"""What a dialect promises: the messages of an agent loop, taken apart and put together.
+"""What a dialect promises: to take an agent loop's messages apart, and change them.
 
-Loops hold their conversation in the shape that their model's API wants. A dialect reads
-one message of that shape as parts and can put another text in place of a tool's result.
-It never raises on bad content and never changes the message it was given.
+Loops keep their conversation in the shape that their model's API requires. A dialect
+reads one message of that shape as parts, and can replace the text of a tool's result.
+It never raises on bad content, and never changes the message that it was given.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ _TOOL_ROLES = (Role.TOOL_CALL, Role.TOOL_RESULT)
 
 
 class Part(FrozenStruct):
-    """One thing that a message holds: something said, a tool call or a tool result.
+    """One thing that a message contains: something said, a tool call or a tool result.
 
-    What the model reads but nobody said (a system prompt, thinking that is sent back)
-    has the role ``system``. ``media`` counts images, sounds and files: in the text each
-    of them is a mark such as ``[image]``; in a result, the marks come last.
-    ``is_fixed`` marks a result that its API wants back unchanged.
+    Anything that the model reads but nobody said (a system prompt, thinking that is
+    sent back) has the role ``system``. ``media`` counts images, sounds and files: in
+    the text, each of them is a mark such as ``[image]``; in a result, the marks come
+    last. ``is_fixed``: the API requires this result to come back unchanged.
     """
 
     role: Role
@@ -34,9 +34,9 @@ class Part(FrozenStruct):
 
 
 class Piece(FrozenStruct):
-    """A part as it was found, and for a result the place of its content.
+    """A part as it was found, and, for a result, the place of its content.
 
-    ``place`` is the path to it, keys and indexes; without one the result is fixed.
+    ``place`` is the path to it, keys and indexes; without one, the result is fixed.
     """
 
     part: Part
@@ -47,7 +47,7 @@ class Dialect(Protocol):
     """One message format."""
 
     name: str
-    # The type of the block in which a tool's result has text beside its images.
+    # The type of the block that contains the text of a tool's result beside its images.
     text_type: str = "text"
 
     def recognizes(self, message: JsonObject) -> bool:
@@ -55,15 +55,15 @@ class Dialect(Protocol):
         ...
 
     def iter_pieces(self, message: JsonObject) -> Iterator[Piece]:
-        """What the message holds, in order, in the smallest pieces."""
+        """What the message contains, in order, in the smallest pieces."""
         ...
 
     def find_said(self, reply: JsonObject) -> Sequence[JsonObject] | None:
-        """The messages in a reply that a loop adds; None if it is not of this API."""
+        """The messages in a reply that a loop adds; None if it is not from this API."""
         return None
 
     def parts(self, message: JsonObject) -> list[Part]:
-        """What the message holds, in order; parts without words are left out.
+        """What the message contains, in order; parts without words are left out.
 
         Calls and results are kept even if they are empty.
         """
@@ -72,11 +72,11 @@ class Dialect(Protocol):
     def replace_results(
         self, message: JsonObject, texts: Mapping[int, str]
     ) -> JsonObject:
-        """A copy in which some tool results have another text; nothing else changes.
+        """A copy in which some tool results have a new text; nothing else changes.
 
-        ``texts`` are keyed by the place of the result among the message's parts. Images
-        beside a text stay; so does a result that is fixed. The copy shares with the
-        message what did not change.
+        ``texts`` are keyed by the position of the result among the message's parts.
+        Images beside a text stay, and so do fixed results. The copy shares everything
+        that did not change with the message.
         """
         changed = dict(message)
         for number, piece in enumerate(_merge(self.iter_pieces(message))):
@@ -87,7 +87,7 @@ class Dialect(Protocol):
 
 
 def _merge(pieces: Iterable[Piece]) -> list[Piece]:
-    """Join consecutive pieces of one role, and drop empty ones."""
+    """Join consecutive pieces with the same role, and drop empty ones."""
     merged: list[Piece] = []
     for piece in pieces:
         part = piece.part
@@ -104,7 +104,7 @@ def _merge(pieces: Iterable[Piece]) -> list[Piece]:
 
 # Any: a message is JSON, and the path leads through anything in it.
 def _put(value: Any, place: tuple[str | int, ...], text: str, text_type: str) -> Any:
-    """A copy of a value with another text in the content at ``place``."""
+    """A copy of a value with a different text in the content at ``place``."""
     if not place:
         return write_text(value, text, text_type=text_type)
     key, *rest = place

@@ -1,7 +1,7 @@
-"""What messages of chats have in common: content, thoughts, and calls beside them.
+"""What all chat messages have in common: content, thoughts, and calls beside them.
 
-The format is OpenAI's; servers that speak its protocol and people's own loops leave
-things out, rename them, or add to them. All of that is read.
+The format is OpenAI's; servers that speak its protocol and people's own loops omit
+things, rename them, or add to them. All of these variants are read.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ _CONTENTS = ("content", "text")
 _NAMES = ("tool_name", "name")
 _CALL_IDS = ("tool_call_id", "call_id", "id")
 _ARGUMENTS = ("arguments", "input", "args")
-# As DeepSeek, vLLM and Ollama have it (2026-11).
+# The names that DeepSeek, vLLM and Ollama use (2026-11).
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CALL_SHAPES = ("function", "custom")
 
 
 def iter_chat_pieces(message: JsonObject, role: Role) -> Iterator[Piece]:
-    """What a message with a known role holds."""
+    """What a message with a known role contains."""
     name, call_id = first_of(message, _NAMES), first_of(message, _CALL_IDS)
     key = _content_key(message)
     if role is Role.TOOL_CALL:
@@ -39,14 +39,14 @@ def iter_chat_pieces(message: JsonObject, role: Role) -> Iterator[Piece]:
 
 
 def _content_key(message: JsonObject) -> str:
-    """The key of the content: the first that has any."""
+    """The key of the content: the first one that has any."""
     filled = (key for key in _CONTENTS if message.get(key) not in (None, "", []))
     there = (key for key in _CONTENTS if key in message)
     return next(filled, next(there, _CONTENTS[0]))
 
 
 def _iter_media(message: JsonObject, role: Role) -> Iterator[Piece]:
-    """Images as Ollama has them, beside the content; a model's voice."""
+    """Images as Ollama has them, beside the content, and a model's voice."""
     for _ in _as_items(message.get("images")):
         yield Piece(Part(role, "[image]", media=1))
     audio = as_object(message.get("audio"))
@@ -70,5 +70,5 @@ def _iter_calls(message: JsonObject) -> Iterator[Piece]:
 
 
 def _as_items(value: object) -> list[object]:
-    """A list as it is, anything else as a list of one; an empty value as no items."""
+    """A list as it is, anything else as a list of one; no items for an empty value."""
     return value if isinstance(value, list) else [value] if value else []

@@ -1,8 +1,8 @@
-"""The content of a message, whichever API it is for: its words, and marks for the rest.
+"""The content of a message for any API: its words, and marks for the rest.
 
-Content is a text, a list of blocks, or any JSON value that a loop put there. Blocks are
-read by the keys that hold words, so that block types added later lose no text; an
-image, a sound or a file is a mark such as ``[image]``, and is never read.
+Content is text, a list of blocks, or any JSON value that a loop put there. Blocks are
+read by the keys that contain words, so that block types added later lose no text; an
+image, a sound or a file becomes a mark such as ``[image]``, and is never read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +16,9 @@ from backstory.text.json_values import (
 )
 from backstory.values.structs import FrozenStruct
 
-# Blocks with words, by their type, and the key that has them. Kinds as in the packages
-# anthropic 2.8, openai 3.49 and ollama 0.6 (read 2026-11), in servers that speak
-# OpenAI's protocol, and in the results of MCP tools.
+# Blocks with words, by type, and the key of the words. The types are those of the
+# packages anthropic 2.8, openai 3.49 and ollama 0.6 (read 2026-11), of servers that
+# speak OpenAI's protocol, and of the results of MCP tools.
 _TEXT_BLOCKS = {
     "text": "text",
     "input_text": "text",
@@ -50,9 +50,9 @@ _MEDIA_BLOCKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "code_execution_output": ("file", ("file_id",)),
     "bash_code_execution_output": ("file", ("file_id",)),
 }
-# What a shell printed has no type.
+# The output of a shell has no type.
 _SHELL_KEYS = {"stdout", "stderr", "outcome"}
-# Where blocks have words, in the order in which they are read.
+# The keys in which blocks have words, in the order in which they are read.
 _WORD_KEYS = (
     "title",
     "source",
@@ -79,14 +79,14 @@ _WORD_KEYS = (
     "error_message",
     "message",
 )
-# The key of a block's one replaceable text.
+# The keys that can contain a block's one replaceable text.
 _TEXT_KEYS = ("text", "logs", "stdout")
-# Neither words nor media: they leave no mark.
+# Neither words nor media: these leave no mark.
 _SILENT = {"thinking", "redacted_thinking", "reasoning", "compaction", "fallback"}
 
 
 class WordsOrMark(FrozenStruct):
-    """Some text of a content, or the mark of something in it that has no words."""
+    """Some text in content, or the mark of something in it that has no words."""
 
     text: str
     is_mark: bool = False
@@ -101,7 +101,7 @@ def block_type(value: object) -> str:
 
 
 def block_types(content: object) -> set[str]:
-    """The types of all blocks of a content."""
+    """The types of all blocks in content."""
     return {block_type(item) for item in as_list(content)} - {""}
 
 
@@ -130,7 +130,7 @@ def iter_words(content: object) -> Iterator[WordsOrMark]:
 
 
 def iter_value(value: object) -> Iterator[WordsOrMark]:
-    """The words of what a tool returned: of its blocks, or else of its JSON."""
+    """The words of what a tool returned: from its blocks, or else from its JSON."""
     items = value if isinstance(value, list) else [value]
     if any(map(is_block, items)):
         yield from iter_words(value)
@@ -162,7 +162,7 @@ def _iter_keys(block: JsonObject) -> Iterator[WordsOrMark]:
 
 
 def _iter_source(block: JsonObject) -> Iterator[WordsOrMark]:
-    """The words of a document that is a text, with what it is called."""
+    """The words of a document that is text, with its title."""
     source = as_object(block.get("source"))
     key = "data" if source.get("type") == "text" else "content"
     words = list(iter_words(source.get(key)))
@@ -195,7 +195,7 @@ def join_in_order(words: Iterable[WordsOrMark]) -> tuple[str, int]:
 def join_marks_last(words: Iterable[WordsOrMark]) -> tuple[str, int]:
     """The words as one text that ends with the marks, and how many marks.
 
-    So a text that takes the place of another can be told from the media beside it.
+    So a text that replaces another one can be distinguished from the media beside it.
     """
     return join_in_order(sorted(words, key=lambda each: each.is_mark))
 
@@ -204,10 +204,11 @@ def join_marks_last(words: Iterable[WordsOrMark]) -> tuple[str, int]:
 
 
 def write_text(content: object, text: str, *, text_type: str) -> object:
-    """The same content with another text, as ``join_marks_last`` would give it.
+    """The same content with a different text, given as ``join_marks_last`` returns it.
 
-    What is a mark stays where it is. The first block with a text takes the new one,
-    and the others go. ``text_type`` is the type of a block where there was none.
+    Everything that is a mark stays where it is. The first block with text takes the new
+    one, and the others are removed. ``text_type`` is the type of a new block, if there
+    was none with text.
     """
     if not any(map(is_block, content if isinstance(content, list) else [content])):
         return text
@@ -228,13 +229,13 @@ def _marks(content: object) -> list[str]:
 
 
 def _is_mark(block: object) -> bool:
-    """Whether a block holds only media."""
+    """Whether a block contains only media."""
     words = list(iter_words(block))
     return bool(words) and all(each.is_mark for each in words)
 
 
 def _without(text: str, marks: list[str]) -> str:
-    """The text without the marks at its end: the media they stand for are kept."""
+    """The text without the marks at its end: the media that they stand for are kept."""
     end = "\n".join(marks)
     return "" if text == end else text.removesuffix("\n" + end) if end else text
 

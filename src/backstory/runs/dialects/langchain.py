@@ -9,7 +9,7 @@ from backstory.runs.dialects.pieces import is_call_block
 from backstory.text.json_values import JsonObject, as_text
 from backstory.values.history import Role
 
-# Chunks of a stream that were added up are messages too.
+# Chunks of a stream that were added up are messages, too.
 _ROLES = {
     "human": Role.USER,
     "HumanMessageChunk": Role.USER,
@@ -28,8 +28,8 @@ _CALL_BLOCKS = ("function_call", "tool_call", "tool_call_chunk", "invalid_tool_c
 class LangChain(Dialect):
     """Messages as in ``langchain_core/messages`` of langchain-core 1.7 (read 2026-11).
 
-    The calls in ``tool_calls`` are also among the content's blocks if the provider has
-    them there; they are read once.
+    The calls in ``tool_calls`` are also blocks of the content if that is where the
+    provider has them; they are read only once.
     """
 
     name = "langchain"

@@ -18,7 +18,7 @@ _ROLES = {
     "tool": Role.TOOL_RESULT,
     "function": Role.TOOL_RESULT,
 }
-# Every message has one of these, except an assistant's without words.
+# Every message has one of these, except an assistant's message without words.
 _NEEDED = {"content", "tool_call_id"}
 _BLOCKS = {
     "text",

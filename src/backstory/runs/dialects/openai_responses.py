@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API: messages, and calls and results as their own items.
 
 A tool that runs on OpenAI's side is one item with both the call and the result. Items
-are read by how their types end and by the keys that hold words, so that future tools
-are read as well.
+are read by the endings of their types and by the keys that contain words, so that
+future tools are read as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ _BLOCKS = {
 }
 _KEYS = {"type", "role", "content", "id", "phase", "status"}
 _CALL_IDS = ("call_id", "id")
-# What a call asks for, whichever tool it is for.
+# What a call asks for, in the terms of any tool.
 _ASKED = (
     "arguments",
     "input",
@@ -125,7 +125,7 @@ def _iter_call(item: JsonObject, kind: str) -> Iterator[Piece]:
 
 
 def _result(item: JsonObject, kind: str, key: str) -> Piece:
-    # Code that printed nothing has no block that could take a text.
+    # If code printed nothing, there is no block in which text could be replaced.
     is_silent = key == "outputs" and "logs" not in block_types(item.get(key))
     is_open = (kind, key) in _OPEN_RESULTS and not is_silent
     return make_result(
@@ -150,7 +150,7 @@ def _returned_key(item: JsonObject) -> str | None:
 
 
 def _tool_name(item: JsonObject, kind: str) -> str | None:
-    """The tool named by an item, or by its type: ``web_search_call``."""
+    """The tool that an item names, or its type, as in ``web_search_call``."""
     of_type = kind.removesuffix("_output").removesuffix("_call")
     return as_text(item.get("name")) or (None if of_type in _NAMELESS else of_type)
 

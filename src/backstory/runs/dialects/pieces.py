@@ -13,7 +13,7 @@ from backstory.runs.dialects.content import (
 from backstory.text.json_values import JsonObject, as_list, as_text, compact_json
 from backstory.values.history import Role
 
-# What the model gets back of its own output, though nobody said it.
+# Parts of its own output that the model gets back, though nobody said them.
 _ROLES_OF_BLOCKS = {
     "thinking": Role.SYSTEM,
     "redacted_thinking": Role.SYSTEM,
@@ -36,7 +36,7 @@ _OTHER_ITEMS = {
     "program_output",
     "tool_search_output",
 }
-# Where messages that have a role hold what was said or called.
+# The keys in which messages with a role contain what was said or called.
 _SPOKEN_KEYS = ("content", "text", "tool_calls", "function_call")
 
 
@@ -55,7 +55,7 @@ def iter_said(content: object, role: Role) -> Iterator[Piece]:
 
 
 def make_call(name: object, call_id: object, arguments: object) -> Piece:
-    """A tool call; arguments that are a text stay as they are."""
+    """A tool call; arguments that are text stay as they are."""
     text = "" if arguments is None else compact_json(arguments)
     return Piece(Part(Role.TOOL_CALL, text, as_text(name), as_id(call_id)))
 
@@ -67,7 +67,7 @@ def make_result(
     *,
     place: tuple[str | int, ...] = (),
 ) -> Piece:
-    """A tool result; without a place it is fixed."""
+    """A tool result; without a place, it is fixed."""
     text, media = join_marks_last(words)
     part = Part(
         Role.TOOL_RESULT,
@@ -81,7 +81,7 @@ def make_result(
 
 
 def as_id(value: object) -> str | None:
-    """The value if it can be an id: a text, or a number as some loops use."""
+    """The value if it can be an id: text, or a number, which some loops use."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return as_text(value)
@@ -100,20 +100,20 @@ def has_tool_blocks(content: object) -> bool:
 
 
 def is_call_block(block: object) -> bool:
-    """Whether a block is a tool call, of whichever kind of tool."""
+    """Whether a block is a tool call, for any kind of tool."""
     return block_type(block).endswith("tool_use")
 
 
 def is_result_block(block: object) -> bool:
-    """Whether a block is a tool's result, of whichever kind of tool."""
+    """Whether a block is a tool's result, for any kind of tool."""
     return block_type(block).endswith("tool_result")
 
 
 def is_api_item(message: JsonObject) -> bool:
     """Whether a message is an item of the Responses API other than a message.
 
-    Such an item is known by its type. Some loops add a role to it; but one that has
-    both a role and words where messages have them is a message that has a type.
+    Such an item is recognized by its type. Some loops add a role to it; but if it has
+    both a role and words where messages have them, it is a message with a type.
     """
     kind = block_type(message)
     if kind not in _OTHER_ITEMS and not kind.endswith(("_call", "_call_output")):

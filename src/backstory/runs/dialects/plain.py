@@ -1,4 +1,4 @@
-"""Plain messages of people's own loops, as ``Memory.record`` takes them too."""
+"""Plain messages of people's own loops, as ``Memory.record`` takes them, too."""
 
 from collections.abc import Iterator
 
@@ -22,10 +22,10 @@ _NEEDED = {"content", "text", "tool_calls", "function_call", "arguments", "input
 
 
 class Plain(Dialect):
-    """A role and a text or any JSON, with the tool's name and the call's id.
+    """A role and text or any JSON, with the tool's name and the call's id.
 
-    squidbot's shape is one of these: its ``tool_calls`` have name and arguments without
-    anything around them (github.com/Athemis/squidbot, 2026).
+    squidbot's shape is one of these: its ``tool_calls`` have a name and arguments that
+    are not wrapped in anything (github.com/Athemis/squidbot, 2026).
     """
 
     name = "plain"

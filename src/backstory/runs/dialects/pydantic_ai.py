@@ -16,7 +16,7 @@ _ROLES = {
     "compaction": Role.SUMMARY,
 }
 _SPEAKERS = {"user": Role.USER, "assistant": Role.ASSISTANT}
-# Media among the words of a prompt or a result, by their kind.
+# Media among the words of a prompt or a result, by kind.
 _MEDIA = {
     "image-url": "image",
     "audio-url": "audio",
@@ -29,8 +29,8 @@ _MEDIA = {
 class PydanticAi(Dialect):
     """Messages as in ``pydantic_ai/messages.py`` of pydantic-ai 2.66 (read 2026-11).
 
-    Its agents take back nothing but its own objects, so results are fixed. Parts that
-    the framework wrote itself, such as instructions, are nobody's words.
+    Its agents only accept the framework's own objects, so results are fixed. Parts that
+    the framework itself wrote, such as instructions, are nobody's words.
     """
 
     name = "pydantic-ai"
@@ -81,13 +81,13 @@ def _iter_items(content: object) -> Iterator[WordsOrMark]:
             yield from iter_value(item)
 
 
-# Any: what a prompt or a result is made of.
+# Any: whatever a prompt or a result consists of.
 def _to_items(content: object) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
 
 def _media(item: object) -> str | None:
-    """What an item is that has no words, such as an image; None if it has words."""
+    """The mark for an item without words, such as an image; None if it has words."""
     kind = _kind(item)
     if kind == "binary":
         media, _, _ = str(as_object(item).get("media_type")).partition("/")

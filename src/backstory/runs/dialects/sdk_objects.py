@@ -1,8 +1,8 @@
-"""Messages and replies that are objects of a package, made plain.
+"""Convert messages and replies that are objects of a package to plain values.
 
 The providers' packages return objects with ``model_dump``; people use dataclasses,
-namespaces and our own values. A plain message that has such objects in it is copied
-only then.
+namespaces and our own values. A plain message is only copied if it contains such
+objects.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from backstory.text.escape import neutralize
 from backstory.text.json_values import JsonObject
 from backstory.values.structs import Struct
 
-# What is not said is left out, as it would be when it is sent; a value that is not what
-# its field promises is not our concern.
+# Fields that are not set are left out, as they would be when it is sent; a value that
+# does not match its field's type is not our concern.
 _WAYS_TO_DUMP: tuple[dict[str, Any], ...] = (
     {"mode": "json", "by_alias": True, "exclude_none": True, "warnings": False},
     {"by_alias": True, "exclude_none": True, "warnings": False},
@@ -29,9 +29,9 @@ _HINT = "give a dict with a role and its content, or the object that the API ret
 
 
 def to_plain(message: object) -> JsonObject:
-    """The message as a dict; a dict with nothing but plain values is returned as it is.
+    """The message as a dict; a dict of only plain values is returned as it is.
 
-    Raises ``BadQuery`` for what is neither a dict nor an object with fields.
+    Raises ``BadQuery`` for anything but a dict or an object with fields.
     """
     try:
         plain = _to_plain(message)
@@ -43,7 +43,7 @@ def to_plain(message: object) -> JsonObject:
     raise BadQuery(f"a message that is a {kind}, not a dict", hint=_HINT)
 
 
-# Any: JSON, and what may be in its place.
+# Any: JSON, and whatever is in its place.
 def _to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
@@ -58,7 +58,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _same_or(value: Any, plain: Any) -> Any:
-    """The value itself if nothing in it had to be made plain."""
+    """The value itself if nothing in it had to be converted."""
     pairs = (
         zip(value.values(), plain.values(), strict=True)
         if isinstance(value, dict)

@@ -1,7 +1,7 @@
 """Escape foreign text for Markdown, so that it cannot pass for structure.
 
-What would begin a heading, a rule, HTML or an unclosed fence gets a backslash, as usual
-in Markdown; invisible characters become visible ones.
+Anything that would begin a heading, a rule, HTML or an unclosed fence gets a backslash,
+as usual in Markdown; invisible characters become visible ones.
 """
 
 import re
@@ -18,14 +18,14 @@ from backstory.text.markdown.lines import (
     marker_of,
 )
 
-# With all backslashes before it.
+# Including all backslashes before it.
 _COMMENT = re.compile(r"(?<!\\)(\\*)<!--")
 _HTML = re.compile(r"<[A-Za-z/!?]")
 _BULLET = re.compile(r"[-+*](?:\s+|$)")
 
 
 def read_lines(text: str) -> list[str]:
-    """The lines of a text, whatever ends them, without blank lines around them.
+    """The lines of a text, whatever their ends, without blank lines around them.
 
     Several blank lines in a row become one.
     """
@@ -47,7 +47,7 @@ def without_bullet(text: str) -> str:
 
 
 def to_fact_lines(fact: str) -> list[str]:
-    """The lines of a fact, as they may appear in an item; they may contain lists."""
+    """The lines of a fact, as they may be put into an item; they may contain lists."""
     first, *rest = read_lines(without_bullet(fact)) or [""]
     rest = textwrap.dedent("\n".join(rest)).split("\n") if rest else []
     escaped = list(_escape_lines([first, *rest], escape_start))
@@ -57,14 +57,14 @@ def to_fact_lines(fact: str) -> list[str]:
 
 
 def to_block_lines(block: str) -> list[str]:
-    """The lines of a text between rules; it may have headings."""
-    # In a fence a comment is text, but other programs may not know that.
+    """The lines of a text between rules; it may contain headings."""
+    # In a fence, a comment is text, but other programs may not know that.
     lines = _escape_lines(read_lines(block), _escape_in_block)
     return [escape_comment(line) for line in lines]
 
 
 def escape_start(line: str) -> str:
-    """The line, escaped so that it begins only a paragraph, a quote or an item."""
+    """The line, escaped so that it can only begin a paragraph, a quote or an item."""
     content = line.lstrip(" \t")
     indent = line[: len(line) - len(content)]
     is_structure = (
@@ -78,7 +78,7 @@ def escape_start(line: str) -> str:
 
 
 def escape_marker(line: str) -> str:
-    """The line, escaped so that it begins no item."""
+    """The line, escaped so that it cannot begin an item."""
     content = line.lstrip(" \t")
     indent = line[: len(line) - len(content)]
     marker = marker_of(content)
@@ -97,7 +97,7 @@ def _escape_in_block(line: str) -> str:
 
 
 def escape_comment(line: str) -> str:
-    """The line, escaped so that no comment begins in it."""
+    """The line, escaped so that no comment can begin in it."""
     return _COMMENT.sub(_escape_comment_start, line) if "<!--" in line else line
 
 

@@ -1,4 +1,4 @@
-"""Lines of Markdown: what a line begins, and how lines are replaced by others."""
+"""Lines of Markdown: what a line begins, and how to replace lines."""
 
 import re
 from array import array
@@ -8,7 +8,7 @@ from typing import overload
 # Anything longer is a paragraph that begins with a number sign. The limit also keeps
 # the paths of a file's sections from becoming many times larger than the file.
 MAX_HEADING_CHARS = 200
-# The signs that underline a heading, and its level.
+# The characters that underline a heading, and its level.
 UNDERLINES = {"=": 1, "-": 2}
 
 _BLANK = " \t\r\n"
@@ -28,7 +28,7 @@ def split_lines(text: str) -> list[str]:
 
 
 class Lines(Sequence[str]):
-    """The lines of ``split_lines``, each made when it is asked for.
+    """The lines of ``split_lines``, each created on access.
 
     A list of very short lines takes thirty times as much memory as their text.
     """
@@ -67,8 +67,8 @@ def _line_starts(text: str) -> Iterator[int]:
 def splice(lines: Sequence[str], first: int, end: int, put: Sequence[str]) -> str:
     """The text with the lines from ``first`` to ``end`` replaced by others.
 
-    The new lines come without line ends, and get those of their neighbours. If the last
-    line of the text has no end, it has none afterwards.
+    The new lines are given without line ends, and get those of their neighbours. If the
+    text's last line has no line end, it has none afterwards.
     """
     eol = eol_near(lines, first)
     made = [*lines[:first], *(line + eol for line in put), *lines[end:]]
@@ -80,7 +80,7 @@ def splice(lines: Sequence[str], first: int, end: int, put: Sequence[str]) -> st
 
 
 def insert(lines: Sequence[str], puts: Mapping[int, Sequence[str]]) -> str:
-    """The text with lines inserted in several places, as ``splice`` does in one."""
+    """The text with lines inserted in several places, in the way of ``splice``."""
     made: list[str] = []
     done = 0
     for at in sorted(puts):
@@ -95,7 +95,7 @@ def insert(lines: Sequence[str], puts: Mapping[int, Sequence[str]]) -> str:
 
 
 def eol_near(lines: Sequence[str], place: int) -> str:
-    """How the lines around a place end."""
+    """The line end of the lines around a place."""
     for line in (
         *lines[max(0, place - 1) : place],
         *lines[place : place + 1],
@@ -107,7 +107,7 @@ def eol_near(lines: Sequence[str], place: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there are only spaces and line ends."""
+    """Whether a text has only spaces and line ends."""
     return not text.strip(_BLANK)
 
 
@@ -146,12 +146,12 @@ def is_rule(content: str) -> bool:
 
 
 def is_underline(content: str) -> bool:
-    """Whether a line makes a heading of the one before it."""
+    """Whether a line turns the one before it into a heading."""
     return content[:1] in UNDERLINES and content == content[0] * len(content)
 
 
 def fence_of(content: str) -> str | None:
-    """The signs that open a fence, such as three backticks; None if there is none."""
+    """The characters that open a fence, such as three backticks; None if none do."""
     sign = content[:1]
     if sign not in ("`", "~"):
         return None
@@ -162,7 +162,7 @@ def fence_of(content: str) -> str | None:
 
 
 def closes_fence(content: str, fence: str) -> bool:
-    """Whether a line closes the fence that these signs opened."""
+    """Whether a line closes the fence that these characters opened."""
     return content.startswith(fence) and not content.strip(fence[0])
 
 

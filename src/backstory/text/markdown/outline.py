@@ -1,8 +1,8 @@
-"""The outline of a Markdown text by its lines: headings, items of lists, other blocks.
+"""The outline of a Markdown text by its lines: headings, list items, other blocks.
 
 Nothing is lost: the lines together are the text, byte for byte, and an outline only
 says what each of them is. So a text can be changed in one place and stay as a person
-wrote it everywhere else. Reading takes time in proportion to the text.
+wrote it everywhere else. Reading takes time in proportion to the length of the text.
 """
 
 import re
@@ -28,7 +28,7 @@ from backstory.text.markdown.lines import (
 from backstory.values.lazy import lazy_property
 from backstory.values.structs import FrozenStruct, Struct, field
 
-# Lists nested deeper than anybody reads.
+# Nobody can read lists that are nested deeper.
 _MAX_DEPTH = 20
 
 _BLANK = " \t\r\n"
@@ -47,7 +47,7 @@ _HTML = (
 
 
 class BlockKind(StrEnum):
-    """What a block is; a quote or a table is a text."""
+    """What a block is; a quote or a table is a ``TEXT``."""
 
     ITEM = "item"
     TEXT = "text"
@@ -57,7 +57,7 @@ class BlockKind(StrEnum):
 
 
 class Heading(FrozenStruct):
-    """A heading and the lines it takes: one, or two when it is underlined."""
+    """A heading and the lines it takes: one, or two if it is underlined."""
 
     first: int
     end: int
@@ -68,7 +68,7 @@ class Heading(FrozenStruct):
 class Block(Struct):
     """Something on its own below a heading; ``end`` is the line after it.
 
-    ``is_open`` says that it only ends with the text: a fence or a comment that was
+    ``is_open``: it only ends with the text, because it is a fence or a comment that was
     never closed.
     """
 
@@ -83,7 +83,7 @@ class Item(Struct):
 
     ``offset`` is where its text begins in its first line, ``column`` where the lines
     that belong to it begin. ``head_end`` is the line after its own text, before the
-    first item within it.
+    first item inside it.
     """
 
     first: int
@@ -118,7 +118,7 @@ class Outline(Struct, dict=True):
 
     @lazy_property
     def paths(self) -> list[tuple[Heading, ...]]:
-        """For each heading, the headings above it, the outermost first, and itself."""
+        """For each heading, the headings above it, outermost first, and itself."""
         paths: list[tuple[Heading, ...]] = []
         path: tuple[Heading, ...] = ()
         for heading in self.headings:
@@ -128,7 +128,7 @@ class Outline(Struct, dict=True):
         return paths
 
     def path_at(self, line: int) -> tuple[Heading, ...]:
-        """The headings above a line, the outermost first."""
+        """The headings above a line, outermost first."""
         above = bisect_right(self._heading_lines, line)
         return self.paths[above - 1] if above else ()
 
@@ -181,7 +181,7 @@ class Outline(Struct, dict=True):
         return any(first <= line < end for line in lines)
 
     def is_same_around(self, after: "Outline", first: int, end: int) -> bool:
-        """Whether a change of these lines leaves all others what they were."""
+        """Whether a change to these lines leaves all others as what they were."""
         added = len(after.lines) - len(self.lines)
 
         def place_before(line: int) -> int | None:
@@ -195,14 +195,14 @@ class Outline(Struct, dict=True):
         return self._shape(place_before) == after._shape(place_after)
 
     def is_same_without(self, after: "Outline", removed: Set[int]) -> bool:
-        """Whether all lines but these are in the text after, as what they were."""
+        """Whether all lines but these are in the changed text, as what they were."""
         kept = [number not in removed for number in range(len(self.lines))]
         places = list(accumulate(kept, initial=0))
         was = self._shape(lambda line: places[line] if kept[line] else None)
         return was == after._shape(lambda line: line)
 
     def _shape(self, place_of: Callable[[int], int | None]) -> list[object]:
-        """What begins in which line; None for a line that does not count."""
+        """What begins on which line; None for a line that does not count."""
 
         def placed(parts: Iterable[tuple[int, object]]) -> list[object]:
             return [
@@ -233,8 +233,7 @@ def read_outline(text: str) -> Outline:
 def iter_parts(lines: Sequence[str]) -> Iterator[Heading | Block]:
     """The headings and blocks in order, each as soon as its end is known.
 
-    For a text of which nobody knows how large it is, or who wrote it: what was given is
-    not kept.
+    For texts of unknown size and origin: nothing that was returned is kept.
     """
     outline = Outline(lines)
     for _ in _Scan(outline).take_all():
@@ -260,14 +259,14 @@ class _Enclosed(Struct):
 
 
 class _Scan(Struct):
-    """Takes one line after the other, and keeps track of what is open."""
+    """Takes one line after another, and keeps track of what is open."""
 
     outline: Outline
-    # The items that the next line may be in, the outermost first.
+    # The items that the next line may be in, outermost first.
     open_items: list[Item] = field(default_factory=list)
     block: Block | None = None
     enclosed: _Enclosed | None = None
-    # The first line of the paragraph that the last line is in, and how deep that is.
+    # The first line of the paragraph that the last line is in, and its depth.
     paragraph: tuple[int, int] | None = None
     is_quote: bool = False
     last_full: int = -1
@@ -302,7 +301,7 @@ class _Scan(Struct):
 
     def finish(self) -> None:
         if self.enclosed is not None and not self.enclosed.depth:
-            # A blank line would end other HTML.
+            # Other HTML would be ended by a blank line.
             is_open = bool(self.enclosed.fence or self.enclosed.ending)
             assert self.block is not None
             self.block.is_open = is_open
@@ -461,7 +460,7 @@ class _Scan(Struct):
     def _take_text(self, number: int, content: str, depth: int) -> None:
         is_quote = content.startswith(">")
         is_same = depth == len(self.open_items)
-        # A line of text continues a paragraph, however it is indented.
+        # A line of text continues a paragraph, whatever its indentation.
         if self.paragraph is not None and (not is_quote or (self.is_quote and is_same)):
             return
         self._begin(number, BlockKind.TEXT, depth)
