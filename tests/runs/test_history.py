@@ -884,6 +884,19 @@ def test_turns_go_when_there_are_no_tool_results_left() -> None:
             run.record("user", f"walnut {count} " + "x" * 300)
 
         assert [item.item_id for item in run.items()] == ["item-3", "item-4", "item-5"]
+        assert fetched(run, "item-1").text.startswith(
+            "What was said in 'item-1' at iteration 1 was dropped"
+        )
+
+
+def test_a_call_that_was_dropped_is_called_so() -> None:
+    with RunHistory(RunLimits(max_bytes=1_024)) as run:
+        for count in range(5):
+            run.record("tool_call", f"walnut {count} " + "x" * 300, tool_name="grep")
+
+        gone = fetched(run, "item-1").text
+
+    assert gone.startswith("The call of grep at iteration 1 was dropped")
 
 
 def test_an_item_of_more_than_half_of_everything_is_cut_and_the_answers_say_so() -> (

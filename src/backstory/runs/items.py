@@ -209,10 +209,12 @@ def _say_count(count: int) -> str:
 
 
 def _describe(item: RunItem) -> str:
-    what = "the result of" if item.role is Role.TOOL_RESULT else "what was said in"
-    name = name_label(item.tool_name or "")
-    tool = f" {name}" if name else f" '{item.item_id}'"
-    return f"{what}{tool} at iteration {item.iteration}"
+    what = {Role.TOOL_RESULT: "the result", Role.TOOL_CALL: "the call"}.get(item.role)
+    if what is None:
+        said = f"what was said in '{item.item_id}'"
+    else:
+        said = f"{what} of {name_label(item.tool_name or '') or repr(item.item_id)}"
+    return f"{said} at iteration {item.iteration}"
 
 
 def _megabytes(size_bytes: int) -> str:

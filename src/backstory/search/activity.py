@@ -30,7 +30,6 @@ from backstory.values.moments import (
 from backstory.values.structs import Struct, replace
 from backstory.values.units import MESSAGES, UnitKind
 
-NOTHING_SAID = "nothing was said on those days"
 # More than ten years; nobody reads an overview of more.
 _MAX_DAYS = 4_000
 # How many sessions are listed, and how many days, if each has only one.

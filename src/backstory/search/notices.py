@@ -1,6 +1,8 @@
-"""What a search says about texts that could not be searched by their meaning yet."""
+"""Notices of searches that are given, or read, in more than one place."""
 
 from backstory.text.patterns import lazy_pattern
+
+NOTHING_SAID = "nothing was said on those days"
 
 _MISSING = lazy_pattern(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 

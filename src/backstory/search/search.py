@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, FindNotes, Maintainer
-from backstory.search.activity import NOTHING_SAID, find_activity
+from backstory.search.activity import find_activity
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
 from backstory.search.newer import put_newer_first
+from backstory.search.notices import NOTHING_SAID
 from backstory.search.own_project import (
     KEPT_APART,
     OwnProject,

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Protocol
 
 from backstory.search.newer import mark_replaced, put_newer_first
+from backstory.search.notices import NOTHING_SAID
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.speakers import find_said_by_others
@@ -174,7 +175,7 @@ class TunedProfile(FrozenStruct):
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
     ) -> tuple[Sequence[Hit], list[str]]:
         if query.days and not query.subject:
-            return hits[:limit], [] if hits else ["nothing was said on those days"]
+            return hits[:limit], [] if hits else [NOTHING_SAID]
         hits = put_newer_first(query, mark_replaced(query, hits))
         if not are_all_weak(hits):
             return choose_shown(hits, limit), []
