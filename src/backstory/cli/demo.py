@@ -23,7 +23,7 @@ _STEPS = (
     ("List the conversations.", ["sessions"]),
     ("Search by words.", ["search", "council export", "-n", "2"]),
     (
-        "Search by meaning: none of these words was said.",
+        'Search by meaning: nobody said "duplicate" or "emails".',
         ["search", "why do people receive duplicate emails?", "-n", "1"],
     ),
     ("Read more around a hit.", ["show", "3c71e0d8", "--around", "4", "-C", "1"]),
