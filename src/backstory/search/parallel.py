@@ -28,6 +28,13 @@ _END_WAIT_S = 1.0
 
 Found = TypeVar("Found")
 
+# What a thread enters for each task.
+_Around = Callable[[], AbstractContextManager[None]]
+
+
+def _share_nothing() -> AbstractContextManager[_Around]:
+    return nullcontext(nullcontext)
+
 
 class Outcome(Struct, Generic[Found]):
     """What each task returned, what it raised, or the thread that it still runs in."""
@@ -45,16 +52,13 @@ class Parallel:
     """
 
     def __init__(
-        self,
-        around: Callable[[], AbstractContextManager[None]] = nullcontext,
-        before_waiting: Callable[[], None] = lambda: None,
+        self, share: Callable[[], AbstractContextManager[_Around]] = _share_nothing
     ) -> None:
-        """``around`` is entered by each thread for its tasks, one after the other.
+        """``share`` is entered by whoever waits for the tasks.
 
-        ``before_waiting`` is called by whoever waits for them.
+        It gives what the threads enter for each task.
         """
-        self._around = around
-        self._before_waiting = before_waiting
+        self._share = share
         self._threads: DaemonThreadPool | None = None
         self._pid = 0
 
@@ -66,22 +70,30 @@ class Parallel:
         self, tasks: Mapping[str, Callable[[], Found]], *, until: float
     ) -> Outcome[Found]:
         """Run all tasks; wait until ``until`` on the monotonic clock."""
+        with self._share() as around:
+            return self._run(tasks, around, until=until)
+
+    def _run(
+        self,
+        tasks: Mapping[str, Callable[[], Found]],
+        around: _Around,
+        *,
+        until: float,
+    ) -> Outcome[Found]:
         threads = self._get_threads()
         waiting = deque(tasks.items())
         started_in: dict[str, int] = {}
         futures: dict[str, Future[Found]] = {name: Future() for name in tasks}
 
         def work() -> None:
-            with self._around():
-                while waiting:
-                    try:
-                        name, task = waiting.popleft()
-                    except IndexError:  # another thread took the last one
-                        return
-                    started_in[name] = threading.get_ident()
-                    _complete(futures[name], task)
+            while waiting:
+                try:
+                    name, task = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                started_in[name] = threading.get_ident()
+                _complete(futures[name], task, around)
 
-        self._before_waiting()
         threads.submit(work)
         left_s = max(0.0, until - time.monotonic())
         patience_s = min(_PATIENCE_S, _PATIENCE_SHARE * left_s)
@@ -118,9 +130,12 @@ class Parallel:
             self._threads = None
 
 
-def _complete(future: "Future[Found]", task: Callable[[], Found]) -> None:
+def _complete(
+    future: "Future[Found]", task: Callable[[], Found], around: _Around
+) -> None:
     try:
-        result = task()
+        with around():
+            result = task()
     except BaseException as exc:
         future.set_exception(exc)
     else:

@@ -130,7 +130,7 @@ class Retriever:
         self.index = index
         self._find_embedder = find_embedder
         self._on_damage = on_damage
-        self._parallel = Parallel(index.one_view, index.end_view)
+        self._parallel = Parallel(index.shared_view)
         self._is_ready = False
         self._query_vectors = QueryVectors(query_timeout_s)
 

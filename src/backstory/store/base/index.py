@@ -6,7 +6,14 @@ What is *shown* is the chunk around it. Whatever changes together is written in 
 transaction, so a reader sees all of a change or none of it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
@@ -418,11 +425,14 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def end_view(self) -> None:
-        """See what is there now, from the next call on.
+    def shared_view(
+        self,
+    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+        """Lend the view of this thread to others, which use it one after the other.
 
-        For a thread in ``one_view`` that is about to wait for another one: each may
-        need a connection, of which there are not many.
+        For a thread that waits in the block for threads that it has given work; each
+        enters what is given here for a part of it. One that finds the view in use has
+        another one.
         """
         ...
 

@@ -10,7 +10,7 @@ transaction to any tenant.
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import LiteralString
 
 import psycopg
@@ -214,6 +214,42 @@ class View:
             return False
         return self.db.info.transaction_status == TransactionStatus.INTRANS
 
+    def move(self) -> "View":
+        """What it sees as another view; this one begins anew."""
+        moved = View()
+        moved.db, moved.values = self.db, self.values
+        self.db, self.values = None, {}
+        return moved
+
+
+class _LentView:
+    """A view that threads use in turn, until it is taken back."""
+
+    def __init__(self, view: View) -> None:
+        self._lock = threading.Lock()
+        self._free: View | None = view
+        self._is_back = False
+
+    def take(self) -> View:
+        """The view, or a new one while another thread uses it."""
+        with self._lock:
+            view, self._free = self._free, None
+        return view or View()
+
+    def put_back(self, view: View) -> bool:
+        """Whether it can be used again; otherwise, it has to be ended."""
+        with self._lock:
+            is_wanted = self._free is None and not self._is_back
+            if is_wanted:
+                self._free = view
+        return is_wanted
+
+    def take_back(self) -> View:
+        """The same as ``take``, for the last time."""
+        with self._lock:
+            self._is_back = True
+        return self.take()
+
 
 class Tenant:
     """One tenant of a database: the only way to its rows.
@@ -266,7 +302,7 @@ class Tenant:
             row = None
             # After an error, a transaction can only be ended.
             if not view.is_usable:
-                self.end_view()
+                self._end(view)
                 view.db, row = self._begin(statement, is_writing=False, wait_s=WAIT_S)
             assert view.db is not None
             yield view.db, row
@@ -288,20 +324,45 @@ class Tenant:
         if self.view is not None:
             yield
             return
-        self._views.current = View()
+        view = self._views.current = View()
         try:
             yield
         finally:
-            self.end_view()
             self._views.current = None
+            self._end(view)
 
-    def end_view(self) -> None:
-        """End the transaction of this thread's view; what it reads next begins another.
+    @contextmanager
+    def shared_view(self) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+        """Lend the view of this thread to those that it waits for in the block.
 
-        Who waits for another thread does this first: both may need a connection.
+        Each enters what this yields. They use the view in turn; who finds it in use
+        begins another. With one transaction for all, a search takes fewer of them, and
+        fewer connections.
         """
-        view = self.view
-        if view is not None and view.db is not None:
+        mine = self.view
+        lent = _LentView(View() if mine is None else mine.move())
+        try:
+            yield lambda: self._using(lent)
+        finally:
+            view = lent.take_back()
+            if mine is None:
+                self._end(view)
+            else:
+                # Nothing was read by this thread, which has waited.
+                mine.db, mine.values = view.db, view.values
+
+    @contextmanager
+    def _using(self, lent: _LentView) -> Iterator[None]:
+        view = self._views.current = lent.take()
+        try:
+            yield
+        finally:
+            self._views.current = None
+            if not lent.put_back(view):
+                self._end(view)
+
+    def _end(self, view: View) -> None:
+        if view.db is not None:
             db, view.db = view.db, None
             view.values.clear()
             self.database._give_back(db)

@@ -3,7 +3,7 @@
 ``PostgresIndex`` is the front; each way of finding has a module of its own.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -92,8 +92,10 @@ class PostgresIndex(IndexFront):
     def one_view(self) -> AbstractContextManager[None]:
         return self._transactions.tenant.one_view()
 
-    def end_view(self) -> None:
-        self._transactions.tenant.end_view()
+    def shared_view(
+        self,
+    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+        return self._transactions.tenant.shared_view()
 
     def begin_alone(self) -> None:
         """Make the index, if there is none, and let no other process begin it anew."""

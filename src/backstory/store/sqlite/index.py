@@ -3,7 +3,7 @@
 ``SqliteIndex`` is the front; each way of finding has a module of its own.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -83,8 +83,11 @@ class SqliteIndex(IndexFront):
         """Nothing to do: it would not be faster."""
         return nullcontext()
 
-    def end_view(self) -> None:
+    def shared_view(
+        self,
+    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
         """As above."""
+        return nullcontext(nullcontext)
 
     # -- state ---
 
