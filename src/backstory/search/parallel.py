@@ -3,18 +3,21 @@
 Python runs one thread at a time, and searches that take a few milliseconds each lose
 more by handing over to each other than they gain: side by side, those of one query took
 a third more of the processor than one after the other. So they share one thread, and
-only what waits for a slow one is moved to others.
+only what waits for a slow one is moved to others. Where a server reads for them, one
+may have a thread of its own.
 """
 
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from backstory.errors import StoreProblem
+from backstory.store.base.index import LentView, NoView
 from backstory.system.threads import DaemonThreadPool, Future, wait_for_all
 from backstory.values.structs import Struct, field
 
@@ -28,12 +31,8 @@ _END_WAIT_S = 1.0
 
 Found = TypeVar("Found")
 
-# What a thread enters for each task.
-_Around = Callable[[], AbstractContextManager[None]]
-
-
-def _share_nothing() -> AbstractContextManager[_Around]:
-    return nullcontext(nullcontext)
+# What is waited for, but only so long, before a task is begun.
+_Wait = Callable[[float], None]
 
 
 class Outcome(Struct, Generic[Found]):
@@ -52,12 +51,12 @@ class Parallel:
     """
 
     def __init__(
-        self, share: Callable[[], AbstractContextManager[_Around]] = _share_nothing
+        self,
+        share: Callable[[], AbstractContextManager[LentView]] = lambda: nullcontext(
+            NoView()
+        ),
     ) -> None:
-        """``share`` is entered by whoever waits for the tasks.
-
-        It gives what the threads enter for each task.
-        """
+        """``share`` is entered by whoever waits for the tasks, which read in it."""
         self._share = share
         self._threads: DaemonThreadPool | None = None
         self._pid = 0
@@ -67,36 +66,59 @@ class Parallel:
             self._threads.shutdown(wait_s=_END_WAIT_S)
 
     def run(
-        self, tasks: Mapping[str, Callable[[], Found]], *, until: float
+        self,
+        tasks: Mapping[str, Callable[[], Found]],
+        *,
+        until: float,
+        beside: Mapping[str, _Wait] = MappingProxyType({}),
     ) -> Outcome[Found]:
-        """Run all tasks; wait until ``until`` on the monotonic clock."""
-        with self._share() as around:
-            return self._run(tasks, around, until=until)
+        """Run all tasks; wait until ``until`` on the monotonic clock.
+
+        Those that are ``beside`` the others run in threads of their own if that is
+        faster, and if they can begin soon.
+        """
+        with self._share() as view:
+            return self._run(tasks, beside, view, until=until)
 
     def _run(
         self,
         tasks: Mapping[str, Callable[[], Found]],
-        around: _Around,
+        beside: Mapping[str, _Wait],
+        view: LentView,
         *,
         until: float,
     ) -> Outcome[Found]:
         threads = self._get_threads()
-        waiting = deque(tasks.items())
+        waiting = dict(tasks)
         started_in: dict[str, int] = {}
         futures: dict[str, Future[Found]] = {name: Future() for name in tasks}
 
-        def work() -> None:
-            while waiting:
-                try:
-                    name, task = waiting.popleft()
-                except IndexError:  # another thread took the last one
-                    return
+        left_s = max(0.0, until - time.monotonic())
+        patience_s = min(_PATIENCE_S, _PATIENCE_SHARE * left_s)
+
+        def run(name: str, around: AbstractContextManager[object]) -> None:
+            # Another thread may have taken it.
+            task = waiting.pop(name, None)
+            if task is not None:
                 started_in[name] = threading.get_ident()
                 _complete(futures[name], task, around)
 
+        def work() -> None:
+            for name in tasks:
+                if name in waiting:
+                    run(name, view.using())
+
+        def work_beside(name: str, wait: _Wait) -> None:
+            wait(patience_s)
+            if name in waiting:
+                with view.using_spare() as is_there:
+                    if is_there:
+                        run(name, nullcontext())
+
         threads.submit(work)
-        left_s = max(0.0, until - time.monotonic())
-        patience_s = min(_PATIENCE_S, _PATIENCE_SHARE * left_s)
+        if view.has_spare and len(tasks) > 1:
+            for name, wait in beside.items():
+                threads.submit(partial(work_beside, name, wait))
         wait_for_all(futures.values(), patience_s)
         for _ in list(waiting):
             threads.submit(work)
@@ -131,10 +153,12 @@ class Parallel:
 
 
 def _complete(
-    future: "Future[Found]", task: Callable[[], Found], around: _Around
+    future: "Future[Found]",
+    task: Callable[[], Found],
+    around: AbstractContextManager[object],
 ) -> None:
     try:
-        with around():
+        with around:
             result = task()
     except BaseException as exc:
         future.set_exception(exc)

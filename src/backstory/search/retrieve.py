@@ -206,7 +206,7 @@ class Retriever:
             retrievals["by meaning"] = lambda: self._by_meaning(
                 query, embedding, where, width * _MEANING_POOL, until
             )
-        self.run(retrievals, found, until=until)
+        self.run(retrievals, found, until=until, embedding=embedding)
         if found.frequent and len(found.words) + len(found.with_text) < text_pool:
             # There are no more units with the words, so others must fill the list:
             # those in which the query is part of longer words.
@@ -246,13 +246,20 @@ class Retriever:
         self.run(scorers, found, until=until)
 
     def run(
-        self, retrievals: Mapping[str, Retrieval], found: Retrieved, *, until: float
+        self,
+        retrievals: Mapping[str, Retrieval],
+        found: Retrieved,
+        *,
+        until: float,
+        embedding: "Future[Vector] | None" = None,
     ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
-        Notices say which failed; if all did, the first problem is raised.
+        Notices say which failed; if all did, the first problem is raised. The one by
+        meaning begins with the query's ``embedding``, beside the others if that helps.
         """
-        outcome = self._parallel.run(retrievals, until=until)
+        beside = {} if embedding is None else {"by meaning": embedding.wait}
+        outcome = self._parallel.run(retrievals, until=until, beside=beside)
         for name in retrievals:
             if name in outcome.done:
                 found.add(outcome.done[name])

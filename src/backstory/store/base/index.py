@@ -6,15 +6,8 @@ What is *shown* is the chunk around it. Whatever changes together is written in 
 transaction, so a reader sees all of a change or none of it.
 """
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
@@ -387,6 +380,35 @@ class IndexWriter(Protocol):
         ...
 
 
+class LentView(Protocol):
+    """The view of a thread that waits for others, which read in it meanwhile."""
+
+    @property
+    def has_spare(self) -> bool:
+        """Whether it is any faster to read in two views at once."""
+        ...
+
+    def using(self) -> AbstractContextManager[None]:
+        """Read in the view; in another one while some other thread uses it."""
+        ...
+
+    def using_spare(self) -> AbstractContextManager[bool]:
+        """Read in a second view, beside the first; False if there can be none now."""
+        ...
+
+
+class NoView:
+    """For where a view is no faster, and two threads read no faster than one."""
+
+    has_spare = False
+
+    def using(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def using_spare(self) -> AbstractContextManager[bool]:
+        return nullcontext(False)
+
+
 class SearchIndex(Protocol):
     """Units that can be found by words, by any part of their text, and by meaning.
 
@@ -425,14 +447,10 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def shared_view(
-        self,
-    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
-        """Lend the view of this thread to others, which use it one after the other.
+    def shared_view(self) -> AbstractContextManager[LentView]:
+        """Lend the view of this thread to others.
 
-        For a thread that waits in the block for threads that it has given work; each
-        enters what is given here for a part of it. One that finds the view in use has
-        another one.
+        For a thread that waits in the block for threads that it has given work.
         """
         ...
 

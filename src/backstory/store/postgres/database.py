@@ -10,7 +10,7 @@ transaction to any tenant.
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import LiteralString
 
 import psycopg
@@ -207,6 +207,8 @@ class View:
     def __init__(self) -> None:
         self.db: Connection | None = None
         self.values: dict[str, object] = {}
+        # What its first transaction begins on, and whether it is new.
+        self.reserved: tuple[Connection, bool] | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -220,35 +222,6 @@ class View:
         moved.db, moved.values = self.db, self.values
         self.db, self.values = None, {}
         return moved
-
-
-class _LentView:
-    """A view that threads use in turn, until it is taken back."""
-
-    def __init__(self, view: View) -> None:
-        self._lock = threading.Lock()
-        self._free: View | None = view
-        self._is_back = False
-
-    def take(self) -> View:
-        """The view, or a new one while another thread uses it."""
-        with self._lock:
-            view, self._free = self._free, None
-        return view or View()
-
-    def put_back(self, view: View) -> bool:
-        """Whether it can be used again; otherwise, it has to be ended."""
-        with self._lock:
-            is_wanted = self._free is None and not self._is_back
-            if is_wanted:
-                self._free = view
-        return is_wanted
-
-    def take_back(self) -> View:
-        """The same as ``take``, for the last time."""
-        with self._lock:
-            self._is_back = True
-        return self.take()
 
 
 class Tenant:
@@ -302,8 +275,11 @@ class Tenant:
             row = None
             # After an error, a transaction can only be ended.
             if not view.is_usable:
+                taken, view.reserved = view.reserved, None
                 self._end(view)
-                view.db, row = self._begin(statement, is_writing=False, wait_s=WAIT_S)
+                view.db, row = self._begin(
+                    statement, is_writing=False, wait_s=WAIT_S, taken=taken
+                )
             assert view.db is not None
             yield view.db, row
 
@@ -332,17 +308,15 @@ class Tenant:
             self._end(view)
 
     @contextmanager
-    def shared_view(self) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    def shared_view(self) -> Iterator["TenantView"]:
         """Lend the view of this thread to those that it waits for in the block.
 
-        Each enters what this yields. They use the view in turn; who finds it in use
-        begins another. With one transaction for all, a search takes fewer of them, and
-        fewer connections.
+        With one transaction for all, a search takes fewer of them.
         """
         mine = self.view
-        lent = _LentView(View() if mine is None else mine.move())
+        lent = TenantView(self, View() if mine is None else mine.move())
         try:
-            yield lambda: self._using(lent)
+            yield lent
         finally:
             view = lent.take_back()
             if mine is None:
@@ -352,16 +326,28 @@ class Tenant:
                 mine.db, mine.values = view.db, view.values
 
     @contextmanager
-    def _using(self, lent: _LentView) -> Iterator[None]:
-        view = self._views.current = lent.take()
+    def _reading_in(self, view: View) -> Iterator[None]:
+        """Have this thread read in a view; whoever calls it ends the view."""
+        self._views.current = view
         try:
             yield
         finally:
             self._views.current = None
-            if not lent.put_back(view):
-                self._end(view)
+
+    def _reserve(self) -> View | None:
+        """A view whose connection is taken already; None if all are in use."""
+        view = View()
+        try:
+            with self.database.server.translated():
+                view.reserved = self.database._take(0)
+        except StoreProblem:
+            return None  # who needs a connection tells what is wrong
+        return view
 
     def _end(self, view: View) -> None:
+        if view.reserved is not None:
+            (db, _), view.reserved = view.reserved, None
+            self.database._give_back(db)
         if view.db is not None:
             db, view.db = view.db, None
             view.values.clear()
@@ -416,15 +402,22 @@ class Tenant:
                 self.database._give_back(db)
 
     def _begin(
-        self, statement: sql.Composable, *, is_writing: bool, wait_s: float
+        self,
+        statement: sql.Composable,
+        *,
+        is_writing: bool,
+        wait_s: float,
+        taken: tuple[Connection, bool] | None = None,
     ) -> tuple[Connection, TupleRow | None]:
         """A connection in a transaction that is bound to the tenant, and a row of it.
 
-        A connection that was lost while nobody used it is replaced.
+        A connection that was lost while nobody used it is replaced. The first may be
+        ``taken`` already.
         """
         tenant_id = self.tenant_id
         while True:
-            db, is_new = self.database._take(wait_s)
+            db, is_new = taken or self.database._take(wait_s)
+            taken = None
             try:
                 # So that it sends no BEGIN of its own, which would be another message.
                 if not db.autocommit:
@@ -449,6 +442,61 @@ class Tenant:
     def _check_complete(self, copying: TupleRow | None) -> None:
         is_refused = copying is not None and not self._completes
         check_complete(is_refused, self.database.server.name)
+
+
+class TenantView:
+    """A view of a tenant that threads use in turn, until it is taken back."""
+
+    # The server reads for one of them while the other one computes.
+    has_spare = True
+
+    def __init__(self, tenant: Tenant, view: View) -> None:
+        self._tenant = tenant
+        self._lock = threading.Lock()
+        self._free: View | None = view
+        self._is_back = False
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        view = self._take()
+        try:
+            with self._tenant._reading_in(view):
+                yield
+        finally:
+            if not self._put_back(view):
+                self._tenant._end(view)
+
+    @contextmanager
+    def using_spare(self) -> Iterator[bool]:
+        # Not waited for: all who have connections may wait for those with a second one.
+        view = self._tenant._reserve()
+        if view is None:
+            yield False
+            return
+        try:
+            with self._tenant._reading_in(view):
+                yield True
+        finally:
+            self._tenant._end(view)
+
+    def take_back(self) -> View:
+        """The view, or a new one if another thread is late; for its first owner."""
+        with self._lock:
+            self._is_back = True
+        return self._take()
+
+    def _take(self) -> View:
+        with self._lock:
+            view, self._free = self._free, None
+        return view or View()
+
+    def _put_back(self, view: View) -> bool:
+        """Whether it can be used again; otherwise, it has to be ended."""
+        with self._lock:
+            is_wanted = self._free is None and not self._is_back
+            if is_wanted:
+                self._free = view
+        return is_wanted
 
 
 def take_numbers(db: Connection, counter: str, count: int) -> int:

@@ -3,7 +3,7 @@
 ``PostgresIndex`` is the front; each way of finding has a module of its own.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from backstory.store.base.index import (
     IndexCounts,
     IndexedFile,
     IndexedText,
+    LentView,
     Note,
     ToEmbed,
     TurnPart,
@@ -92,9 +93,7 @@ class PostgresIndex(IndexFront):
     def one_view(self) -> AbstractContextManager[None]:
         return self._transactions.tenant.one_view()
 
-    def shared_view(
-        self,
-    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+    def shared_view(self) -> AbstractContextManager[LentView]:
         return self._transactions.tenant.shared_view()
 
     def begin_alone(self) -> None:

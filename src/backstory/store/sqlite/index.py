@@ -3,7 +3,7 @@
 ``SqliteIndex`` is the front; each way of finding has a module of its own.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,9 @@ from backstory.store.base.index import (
     IndexCounts,
     IndexedFile,
     IndexedText,
+    LentView,
     Note,
+    NoView,
     ToEmbed,
     TurnPart,
     Unit,
@@ -83,11 +85,9 @@ class SqliteIndex(IndexFront):
         """Nothing to do: it would not be faster."""
         return nullcontext()
 
-    def shared_view(
-        self,
-    ) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
+    def shared_view(self) -> AbstractContextManager[LentView]:
         """As above."""
-        return nullcontext(nullcontext)
+        return nullcontext(NoView())
 
     # -- state ---
 
