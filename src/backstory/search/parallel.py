@@ -32,7 +32,8 @@ _END_WAIT_S = 1.0
 Found = TypeVar("Found")
 
 # What is waited for, but only so long, before a task is begun.
-_Wait = Callable[[float], None]
+Wait = Callable[[float], None]
+NONE_BESIDE: Mapping[str, Wait] = MappingProxyType({})
 
 
 class Outcome(Struct, Generic[Found]):
@@ -70,7 +71,7 @@ class Parallel:
         tasks: Mapping[str, Callable[[], Found]],
         *,
         until: float,
-        beside: Mapping[str, _Wait] = MappingProxyType({}),
+        beside: Mapping[str, Wait] = NONE_BESIDE,
     ) -> Outcome[Found]:
         """Run all tasks; wait until ``until`` on the monotonic clock.
 
@@ -83,7 +84,7 @@ class Parallel:
     def _run(
         self,
         tasks: Mapping[str, Callable[[], Found]],
-        beside: Mapping[str, _Wait],
+        beside: Mapping[str, Wait],
         view: LentView,
         *,
         until: float,
@@ -108,7 +109,7 @@ class Parallel:
                 if name in waiting:
                     run(name, view.using())
 
-        def work_beside(name: str, wait: _Wait) -> None:
+        def work_beside(name: str, wait: Wait) -> None:
             wait(patience_s)
             if name in waiting:
                 with view.using_spare() as is_there:
@@ -164,3 +165,7 @@ def _complete(
         future.set_exception(exc)
     else:
         future.set_result(result)
+
+
+def wait_for_nothing(_timeout_s: float) -> None:
+    """For a task that can begin at once."""

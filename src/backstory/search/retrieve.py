@@ -18,7 +18,12 @@ from backstory.errors import (
 from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.by_words import choose_words
 from backstory.search.notices import render_missing
-from backstory.search.parallel import Parallel
+from backstory.search.parallel import (
+    NONE_BESIDE,
+    Parallel,
+    Wait,
+    wait_for_nothing,
+)
 from backstory.search.query_vectors import QueryVectors
 from backstory.store.base.index import (
     BestPassage,
@@ -206,7 +211,14 @@ class Retriever:
             retrievals["by meaning"] = lambda: self._by_meaning(
                 query, embedding, where, width * _MEANING_POOL, until
             )
-        self.run(retrievals, found, until=until, embedding=embedding)
+        # The longest of all, for one or two words. What the search by words reads
+        # helps it with longer texts, so it comes after that.
+        beside: dict[str, Wait] = {}
+        if all(part.count(" ") <= 1 for part in (query.folded, *query.phrases)):
+            beside["by text"] = wait_for_nothing
+        elif embedding is not None:
+            beside["by meaning"] = embedding.wait
+        self.run(retrievals, found, until=until, beside=beside)
         if found.frequent and len(found.words) + len(found.with_text) < text_pool:
             # There are no more units with the words, so others must fill the list:
             # those in which the query is part of longer words.
@@ -251,14 +263,13 @@ class Retriever:
         found: Retrieved,
         *,
         until: float,
-        embedding: "Future[Vector] | None" = None,
+        beside: Mapping[str, Wait] = NONE_BESIDE,
     ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
-        Notices say which failed; if all did, the first problem is raised. The one by
-        meaning begins with the query's ``embedding``, beside the others if that helps.
+        Notices say which failed; if all did, the first problem is raised. ``beside``
+        is as of ``Parallel.run``.
         """
-        beside = {} if embedding is None else {"by meaning": embedding.wait}
         outcome = self._parallel.run(retrievals, until=until, beside=beside)
         for name in retrievals:
             if name in outcome.done:
