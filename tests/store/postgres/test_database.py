@@ -237,7 +237,7 @@ def test_a_lent_view_that_failed_is_replaced(tenant: Tenant) -> None:
 def test_a_second_view_is_only_for_a_connection_to_spare(
     postgres: PostgresServer,
 ) -> None:
-    database = Database(postgres.url(), max_connections=2)
+    database = Database(postgres.url(), max_connections=4)
     tenant = database.tenant(postgres.create_tenant())
     found: list[object] = []
     with tenant.shared_view() as lent, lent.using():

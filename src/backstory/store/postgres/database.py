@@ -159,6 +159,15 @@ class Database:
             self._busy.add(db)
         return db, idle is None
 
+    def _take_spare(self) -> tuple[Connection, bool] | None:
+        """The same without waiting; None unless most connections are free.
+
+        Otherwise, those who need one for anything at all would wait longer.
+        """
+        with self._lock:
+            busy = len(self._busy)
+        return None if 2 * busy >= self._max_connections else self._take(0)
+
     def _connect(self) -> Connection:
         db = self.server.connect()
         try:
@@ -335,14 +344,14 @@ class Tenant:
             self._views.current = None
 
     def _reserve(self) -> View | None:
-        """A view whose connection is taken already; None if all are in use."""
+        """A view whose connection is taken already; None if too many are in use."""
         view = View()
         try:
             with self.database.server.translated():
-                view.reserved = self.database._take(0)
+                view.reserved = self.database._take_spare()
         except StoreProblem:
             return None  # who needs a connection tells what is wrong
-        return view
+        return None if view.reserved is None else view
 
     def _end(self, view: View) -> None:
         if view.reserved is not None:
