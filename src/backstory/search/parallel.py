@@ -3,18 +3,21 @@
 Python runs one thread at a time, and searches that take a few milliseconds each lose
 more by handing over to each other than they gain: in parallel, those of one query took
 a third more processor time than one after the other. So they share one thread, and only
-those that wait for a slow one are moved to other threads.
+those that wait for a slow one are moved to other threads. If the store is a server,
+which reads in processes of its own, one of them may run beside the others at once.
 """
 
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from backstory.errors import StoreProblem
+from backstory.store.base.index import LentView, NoView
 from backstory.system.threads import DaemonThreadPool, Future, wait_for_all
 from backstory.values.structs import Struct, field
 
@@ -27,6 +30,10 @@ _PATIENCE_SHARE = 0.25
 _END_WAIT_S = 1.0
 
 Found = TypeVar("Found")
+
+# What is waited for, but only so long, before a task is begun.
+Wait = Callable[[float], None]
+NONE_BESIDE: Mapping[str, Wait] = MappingProxyType({})
 
 
 class Outcome(Struct, Generic[Found]):
@@ -46,15 +53,12 @@ class Parallel:
 
     def __init__(
         self,
-        around: Callable[[], AbstractContextManager[None]] = nullcontext,
-        before_waiting: Callable[[], None] = lambda: None,
+        share: Callable[[], AbstractContextManager[LentView]] = lambda: nullcontext(
+            NoView()
+        ),
     ) -> None:
-        """``around`` is entered by each thread that runs tasks, once for all of them.
-
-        ``before_waiting`` is called by the thread that waits for them.
-        """
-        self._around = around
-        self._before_waiting = before_waiting
+        """``share`` is entered by the thread that waits; the tasks read in its view."""
+        self._share = share
         self._threads: DaemonThreadPool | None = None
         self._pid = 0
 
@@ -63,28 +67,59 @@ class Parallel:
             self._threads.shutdown(wait_s=_END_WAIT_S)
 
     def run(
-        self, tasks: Mapping[str, Callable[[], Found]], *, until: float
+        self,
+        tasks: Mapping[str, Callable[[], Found]],
+        *,
+        until: float,
+        beside: Mapping[str, Wait] = NONE_BESIDE,
     ) -> Outcome[Found]:
-        """Run all tasks; wait until ``until`` on the monotonic clock."""
+        """Run all tasks; wait until ``until`` on the monotonic clock.
+
+        Those that are ``beside`` the others run in threads of their own if that is
+        faster, and if they can begin soon.
+        """
+        with self._share() as view:
+            return self._run(tasks, beside, view, until=until)
+
+    def _run(
+        self,
+        tasks: Mapping[str, Callable[[], Found]],
+        beside: Mapping[str, Wait],
+        view: LentView,
+        *,
+        until: float,
+    ) -> Outcome[Found]:
         threads = self._get_threads()
-        waiting = deque(tasks.items())
+        waiting = dict(tasks)
         started_in: dict[str, int] = {}
         futures: dict[str, Future[Found]] = {name: Future() for name in tasks}
 
-        def work() -> None:
-            with self._around():
-                while waiting:
-                    try:
-                        name, task = waiting.popleft()
-                    except IndexError:  # another thread took the last one
-                        return
-                    started_in[name] = threading.get_ident()
-                    _complete(futures[name], task)
-
-        self._before_waiting()
-        threads.submit(work)
         left_s = max(0.0, until - time.monotonic())
         patience_s = min(_PATIENCE_S, _PATIENCE_SHARE * left_s)
+
+        def run(name: str, around: AbstractContextManager[object]) -> None:
+            # Another thread may have taken it.
+            task = waiting.pop(name, None)
+            if task is not None:
+                started_in[name] = threading.get_ident()
+                _complete(futures[name], task, around)
+
+        def work() -> None:
+            for name in tasks:
+                if name in waiting:
+                    run(name, view.using())
+
+        def work_beside(name: str, wait: Wait) -> None:
+            wait(patience_s)
+            if name in waiting:
+                with view.using_spare() as is_there:
+                    if is_there:
+                        run(name, nullcontext())
+
+        threads.submit(work)
+        if view.has_spare and len(tasks) > 1:
+            for name, wait in beside.items():
+                threads.submit(partial(work_beside, name, wait))
         wait_for_all(futures.values(), patience_s)
         for _ in list(waiting):
             threads.submit(work)
@@ -118,10 +153,19 @@ class Parallel:
             self._threads = None
 
 
-def _complete(future: "Future[Found]", task: Callable[[], Found]) -> None:
+def _complete(
+    future: "Future[Found]",
+    task: Callable[[], Found],
+    around: AbstractContextManager[object],
+) -> None:
     try:
-        result = task()
+        with around:
+            result = task()
     except BaseException as exc:
         future.set_exception(exc)
     else:
         future.set_result(result)
+
+
+def wait_for_nothing(_timeout_s: float) -> None:
+    """For a task that can begin at once."""

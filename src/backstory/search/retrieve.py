@@ -18,7 +18,12 @@ from backstory.errors import (
 from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.by_words import choose_words
 from backstory.search.notices import render_missing
-from backstory.search.parallel import Parallel
+from backstory.search.parallel import (
+    NONE_BESIDE,
+    Parallel,
+    Wait,
+    wait_for_nothing,
+)
 from backstory.search.query_vectors import QueryVectors
 from backstory.store.base.index import (
     BestPassage,
@@ -130,7 +135,7 @@ class Retriever:
         self.index = index
         self._find_embedder = find_embedder
         self._on_damage = on_damage
-        self._parallel = Parallel(index.one_view, index.end_view)
+        self._parallel = Parallel(index.shared_view)
         self._is_ready = False
         self._query_vectors = QueryVectors(query_timeout_s)
 
@@ -206,7 +211,14 @@ class Retriever:
             retrievals["by meaning"] = lambda: self._by_meaning(
                 query, embedding, where, width * _MEANING_POOL, until
             )
-        self.run(retrievals, found, until=until)
+        # The longest of all, for one or two words. What the search by words reads
+        # helps it with longer texts, so it comes after that.
+        beside: dict[str, Wait] = {}
+        if all(part.count(" ") <= 1 for part in (query.folded, *query.phrases)):
+            beside["by text"] = wait_for_nothing
+        elif embedding is not None:
+            beside["by meaning"] = embedding.wait
+        self.run(retrievals, found, until=until, beside=beside)
         if found.frequent and len(found.words) + len(found.with_text) < text_pool:
             # No other units have the words, so the list is filled with those in which
             # the query is part of longer words.
@@ -246,13 +258,20 @@ class Retriever:
         self.run(scorers, found, until=until)
 
     def run(
-        self, retrievals: Mapping[str, Retrieval], found: Retrieved, *, until: float
+        self,
+        retrievals: Mapping[str, Retrieval],
+        found: Retrieved,
+        *,
+        until: float,
+        beside: Mapping[str, Wait] = NONE_BESIDE,
     ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
         Notices say which of them failed; if all did, the first problem is raised.
+        ``beside`` are the names of those that may run beside the others, as in
+        ``Parallel.run``.
         """
-        outcome = self._parallel.run(retrievals, until=until)
+        outcome = self._parallel.run(retrievals, until=until, beside=beside)
         for name in retrievals:
             if name in outcome.done:
                 found.add(outcome.done[name])

@@ -19,6 +19,9 @@ from backstory.store.postgres.database import Database, Tenant, take_numbers
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.processes import end_of, in_child
 
+# The same as long as a connection stays in one transaction.
+_TRANSACTION = "SELECT pg_backend_pid(), now()"
+
 pytestmark = pytest.mark.postgres
 
 
@@ -155,6 +158,119 @@ def test_threads_share_connections(postgres: PostgresServer, tenant: Tenant) -> 
     with tenant.writing() as db:
         assert take_numbers(db, "last_message_id", 1) == 601
     assert len(pids) <= 10
+
+
+def test_a_thread_lends_its_view_to_those_that_it_waits_for(tenant: Tenant) -> None:
+    found: list[object] = []
+    with tenant.one_view():
+        with tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+        with tenant.shared_view() as lent:
+
+            def work() -> None:
+                with lent.using(), tenant.reading() as db:
+                    found.append(db.execute(_TRANSACTION).fetchone())
+
+            for _ in range(2):
+                _run(work)
+        with tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+    assert len(found) == 4
+    assert len(set(found)) == 1
+    assert not tenant.database._busy
+
+
+def test_who_finds_a_lent_view_in_use_has_another(tenant: Tenant) -> None:
+    found: list[object] = []
+    with tenant.one_view(), tenant.shared_view() as lent, lent.using():
+        with tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+
+        def work() -> None:
+            with lent.using(), tenant.reading() as db:
+                found.append(db.execute(_TRANSACTION).fetchone())
+
+        _run(work)
+    assert len(set(found)) == 2
+    assert not tenant.database._busy
+
+
+def test_a_lent_view_that_comes_back_late_is_ended(tenant: Tenant) -> None:
+    is_begun, may_end = threading.Event(), threading.Event()
+    with tenant.one_view():
+        with tenant.shared_view() as lent:
+
+            def work() -> None:
+                with lent.using(), tenant.reading():
+                    is_begun.set()
+                    may_end.wait(10)
+
+            late = threading.Thread(target=work)
+            late.start()
+            assert is_begun.wait(10)
+        with tenant.reading():
+            assert len(tenant.database._busy) == 2
+        may_end.set()
+        late.join()
+        assert len(tenant.database._busy) == 1
+    assert not tenant.database._busy
+
+
+def test_a_lent_view_that_failed_is_replaced(tenant: Tenant) -> None:
+    with tenant.one_view(), tenant.shared_view() as lent:
+
+        def fail() -> None:
+            with lent.using(), pytest.raises(StoreProblem), tenant.reading() as db:
+                db.execute("SELECT 1 / 0")
+
+        def work() -> None:
+            with lent.using(), tenant.reading() as db:
+                found.append(db.execute("SELECT 1").fetchone())
+
+        found: list[object] = []
+        _run(fail)
+        _run(work)
+    assert found == [(1,)]
+    assert not tenant.database._busy
+
+
+def test_a_second_view_is_only_for_a_connection_to_spare(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=4)
+    tenant = database.tenant(postgres.create_tenant())
+    found: list[object] = []
+    with tenant.shared_view() as lent, lent.using():
+        with tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+
+        def work() -> None:
+            with lent.using_spare() as is_there, tenant.reading() as db:
+                assert is_there
+                found.append(db.execute(_TRANSACTION).fetchone())
+                assert len(database._busy) == 2
+                with lent.using_spare() as is_there:
+                    found.append(is_there)
+
+        _run(work)
+        assert len(database._busy) == 1
+
+        def waste() -> None:
+            with lent.using_spare() as is_there:
+                found.append(is_there)
+
+        _run(waste)
+        assert len(database._busy) == 1
+    assert len(set(found)) == 4
+    assert found[2:] == [False, True]
+    assert not database._busy
+    database.close()
+
+
+def _run(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
 
 
 def test_a_connection_that_was_lost_in_the_meantime_is_replaced(

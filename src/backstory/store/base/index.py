@@ -7,7 +7,7 @@ one transaction, so a reader sees all of a change or none of it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
@@ -380,6 +380,35 @@ class IndexWriter(Protocol):
         ...
 
 
+class LentView(Protocol):
+    """The view of a thread that waits for others, which read in it meanwhile."""
+
+    @property
+    def has_spare(self) -> bool:
+        """Whether it is any faster to read in two views at once."""
+        ...
+
+    def using(self) -> AbstractContextManager[None]:
+        """Read in the view; in another one while some other thread uses it."""
+        ...
+
+    def using_spare(self) -> AbstractContextManager[bool]:
+        """Read in a second view, beside the first; False if there can be none now."""
+        ...
+
+
+class NoView:
+    """For where a view is no faster, and two threads read no faster than one."""
+
+    has_spare = False
+
+    def using(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def using_spare(self) -> AbstractContextManager[bool]:
+        return nullcontext(False)
+
+
 class SearchIndex(Protocol):
     """Units that can be found by words, by any part of their text, and by meaning.
 
@@ -418,11 +447,10 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def end_view(self) -> None:
-        """Let the next call of this thread see the current state.
+    def shared_view(self) -> AbstractContextManager[LentView]:
+        """Lend the view of this thread to others.
 
-        For a thread in ``one_view`` that is about to wait for another one: each may
-        need a connection, and there are only a few.
+        For a thread that waits in the block for threads that it has given work.
         """
         ...
 

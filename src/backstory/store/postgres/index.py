@@ -17,6 +17,7 @@ from backstory.store.base.index import (
     IndexCounts,
     IndexedFile,
     IndexedText,
+    LentView,
     Note,
     ToEmbed,
     TurnPart,
@@ -92,8 +93,8 @@ class PostgresIndex(IndexFront):
     def one_view(self) -> AbstractContextManager[None]:
         return self._transactions.tenant.one_view()
 
-    def end_view(self) -> None:
-        self._transactions.tenant.end_view()
+    def shared_view(self) -> AbstractContextManager[LentView]:
+        return self._transactions.tenant.shared_view()
 
     def begin_alone(self) -> None:
         """Make the index, if there is none, and let no other process begin it anew."""

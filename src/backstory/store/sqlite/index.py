@@ -19,7 +19,9 @@ from backstory.store.base.index import (
     IndexCounts,
     IndexedFile,
     IndexedText,
+    LentView,
     Note,
+    NoView,
     ToEmbed,
     TurnPart,
     Unit,
@@ -83,8 +85,9 @@ class SqliteIndex(IndexFront):
         """Do nothing: in SQLite it would not be faster."""
         return nullcontext()
 
-    def end_view(self) -> None:
+    def shared_view(self) -> AbstractContextManager[LentView]:
         """Do nothing, like ``one_view``."""
+        return nullcontext(NoView())
 
     # -- state ---
 
