@@ -31,7 +31,7 @@ _END_WAIT_S = 1.0
 
 Found = TypeVar("Found")
 
-# What is waited for, but only so long, before a task is begun.
+# Waits for what a task needs before it begins, for at most this many seconds.
 Wait = Callable[[float], None]
 NONE_BESIDE: Mapping[str, Wait] = MappingProxyType({})
 

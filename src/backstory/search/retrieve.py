@@ -211,8 +211,8 @@ class Retriever:
             retrievals["by meaning"] = lambda: self._by_meaning(
                 query, embedding, where, width * _MEANING_POOL, until
             )
-        # The longest of all, for one or two words. What the search by words reads
-        # helps it with longer texts, so it comes after that.
+        # For one or two words, the search by text takes longest. For longer texts, it
+        # uses what the search by words has read, so it runs after that one.
         beside: dict[str, Wait] = {}
         if all(part.count(" ") <= 1 for part in (query.folded, *query.phrases)):
             beside["by text"] = wait_for_nothing
@@ -451,9 +451,9 @@ class Retriever:
 
     def _by_text(self, query: Query, where: UnitFilter, pool: int) -> Retrieved:
         found = Retrieved()
-        # All units that have some part, by the part.
+        # For each part of which all units are known, these units.
         having: dict[str, list[int]] = {}
-        # What has the whole query has its phrases, too, so it is among these.
+        # Units with the whole query also have its phrases, so they are among these.
         for part in sorted({query.folded, *query.phrases}, key=len):
             among = [units for known, units in having.items() if known in part]
             few: list[int] | None

@@ -160,9 +160,9 @@ class Database:
         return db, idle is None
 
     def _take_spare(self) -> tuple[Connection, bool] | None:
-        """The same without waiting; None unless most connections are free.
+        """Like ``_take``, without waiting; None unless most connections are free.
 
-        Otherwise, those who need one for anything at all would wait longer.
+        A second connection for one search must not delay others that need their first.
         """
         with self._lock:
             busy = len(self._busy)
@@ -216,7 +216,7 @@ class View:
     def __init__(self) -> None:
         self.db: Connection | None = None
         self.values: dict[str, object] = {}
-        # What its first transaction begins on, and whether it is new.
+        # The connection for its first transaction, and whether that is a new one.
         self.reserved: tuple[Connection, bool] | None = None
 
     @property
@@ -226,7 +226,7 @@ class View:
         return self.db.info.transaction_status == TransactionStatus.INTRANS
 
     def move(self) -> "View":
-        """What it sees as another view; this one begins anew."""
+        """Move the transaction into another view; this one starts a new one."""
         moved = View()
         moved.db, moved.values = self.db, self.values
         self.db, self.values = None, {}
@@ -318,9 +318,9 @@ class Tenant:
 
     @contextmanager
     def shared_view(self) -> Iterator["TenantView"]:
-        """Lend the view of this thread to those that it waits for in the block.
+        """Lend this thread's view to the threads that it waits for in the block.
 
-        With one transaction for all, a search takes fewer of them.
+        A search then needs fewer transactions, as its threads share one.
         """
         mine = self.view
         lent = TenantView(self, View() if mine is None else mine.move())
@@ -331,12 +331,12 @@ class Tenant:
             if mine is None:
                 self._end(view)
             else:
-                # Nothing was read by this thread, which has waited.
+                # This thread has read nothing itself: it was waiting.
                 mine.db, mine.values = view.db, view.values
 
     @contextmanager
     def _reading_in(self, view: View) -> Iterator[None]:
-        """Have this thread read in a view; whoever calls it ends the view."""
+        """Have this thread read in a view, which the caller has to end."""
         self._views.current = view
         try:
             yield
@@ -344,13 +344,13 @@ class Tenant:
             self._views.current = None
 
     def _reserve(self) -> View | None:
-        """A view whose connection is taken already; None if too many are in use."""
+        """A view with a connection of its own; None if too many are in use."""
         view = View()
         try:
             with self.database.server.translated():
                 view.reserved = self.database._take_spare()
         except StoreProblem:
-            return None  # who needs a connection tells what is wrong
+            return None  # the next one that needs a connection reports it
         return None if view.reserved is None else view
 
     def _end(self, view: View) -> None:
@@ -456,7 +456,7 @@ class Tenant:
 class TenantView:
     """A view of a tenant that threads use in turn, until it is taken back."""
 
-    # The server reads for one of them while the other one computes.
+    # The server reads for one thread while the other one computes.
     has_spare = True
 
     def __init__(self, tenant: Tenant, view: View) -> None:
@@ -477,7 +477,7 @@ class TenantView:
 
     @contextmanager
     def using_spare(self) -> Iterator[bool]:
-        # Not waited for: all who have connections may wait for those with a second one.
+        # Never wait for it: all connections may be held by searches that wait, too.
         view = self._tenant._reserve()
         if view is None:
             yield False
@@ -500,7 +500,7 @@ class TenantView:
         return view or View()
 
     def _put_back(self, view: View) -> bool:
-        """Whether it can be used again; otherwise, it has to be ended."""
+        """Whether it can be used again; if not, the caller has to end it."""
         with self._lock:
             is_wanted = self._free is None and not self._is_back
             if is_wanted:

@@ -47,9 +47,9 @@ TABLES = (
 
 
 # The row of an index. Statements that follow are planned for their own values: a plan
-# that was made while the index was empty would be slow when it is filled. And what they
-# look up in order comes from the index that has this order: where it expects one row,
-# the planner would as soon read a whole tenant by any smaller index and sort that.
+# that was made while the index was empty would be slow when it is filled. Sorting is
+# off, so that rows are read in the order of an index: if the planner expects one row,
+# it might otherwise read a whole tenant by a smaller index and sort that.
 _COUNTERS: LiteralString = """
     SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
            last_chunk_id, xmin::text,

@@ -9,7 +9,7 @@ from backstory.system.fork_safety import reset_in_child
 
 # Those of the words of one search in a million messages.
 _MAX_BYTES = 24_000_000
-# Those of the words of many searches, and of what is near to a few of them.
+# Enough for the words of many searches, and for similar spellings of a few words.
 _MAX_COUNTS = 10_000
 
 

@@ -88,7 +88,7 @@ class TextSearch:
             index_id = counters.index_id
             telling = _list_telling_words(folded)
             counts = self._words.count_units_of(db, counters, telling)
-            # To read who has a frequent word takes longer than to look for the needle.
+            # Reading the units of a frequent word takes longer than comparing texts.
             known = [
                 word
                 for word in telling

@@ -297,7 +297,7 @@ def list_newest(
         wanted += " AND strpos(units.folded, %s) > 0"
         values.append(to_stored(folded))
     if where.containers is not None:
-        # A few of them are better read by themselves, and sorted, than found by time.
+        # Reading and sorting a few sessions is faster than searching by time.
         db.execute("SET LOCAL enable_sort TO on")
     rows = db.execute(
         f"""

@@ -15,7 +15,7 @@ from backstory.store.postgres.postings import UnitWords
 from backstory.store.postgres.term_uses import SEGMENT_SIZE
 from backstory.values.units import is_message
 
-# So many units may wait in memory: those of a segment, and some more.
+# How many units may wait in memory: those of a segment, and some more.
 _MAX_PENDING = SEGMENT_SIZE * 3 // 2
 
 

@@ -29,13 +29,13 @@ _FEW_UNITS = 20_000
 # units match by their time or source. Otherwise, nearly all do.
 _TRIED = 4
 _MORE_EACH_TIME = 4
-# To look up one unit takes as long as to list so many that match.
+# Looking up one unit takes as long as listing this many that match.
 _LISTED_FOR_ONE = 4
 
 
-# So many times as many as are wanted are ranked at first, as nearly all units match.
+# At first, this many times the wanted number are ranked, as nearly all units match.
 _FIRST_RANKED = 20
-# What a view remembers, by this name.
+# The name under which a view remembers scores.
 _LAST_SCORES = "scores of the last words"
 
 
@@ -249,7 +249,7 @@ class PostgresWords:
 def _rank(unit_ids: Ints, scores: Floats, count: int) -> Ints:
     """Where the best are, the best first; of equals, the one with the highest number.
 
-    At least ``count`` of them, if there are so many.
+    At least ``count`` of them, if there are that many.
     """
     if count < len(scores):
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
