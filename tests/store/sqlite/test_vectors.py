@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.store.base import codes as codes_module
-from backstory.store.base.codes import count_differing_bits
+from backstory.store.base.codes import count_differing_bits, to_columns
 from backstory.store.sqlite.index import SqliteIndex
 from tests.chance import examples
 from tests.index_builders import (
@@ -29,18 +28,6 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     opened = an_index(tmp_path)
     yield opened
     close_index(opened)
-
-
-def test_the_nearest_are_the_same_without_simsimd(
-    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file_vectors(index, some_vectors(3_000, 64))
-    query = some_vectors(1, 64, seed=1)[0]
-    expected = index.nearest(query, ANYTHING, 10)
-
-    monkeypatch.setattr(codes_module, "simsimd", None)
-
-    assert index.nearest(query, ANYTHING, 10) == expected
 
 
 def test_threads_that_search_at_once_share_the_vectors(index: SqliteIndex) -> None:
@@ -65,16 +52,19 @@ def test_threads_that_search_at_once_share_the_vectors(index: SqliteIndex) -> No
 
 @settings(max_examples=examples(50))
 @given(
-    count=st.integers(1, 40), size=st.integers(1, 400), seed=st.integers(0, 2**32 - 1)
+    # Some more than are compared at a time.
+    count=st.integers(1, 40) | st.just(40_000),
+    size=st.integers(1, 70),
+    seed=st.integers(0, 2**32 - 1),
 )
-def test_differing_bits_are_counted_alike_with_and_without_simsimd(
+def test_differing_bits_are_counted_in_columns_as_in_rows(
     count: int, size: int, seed: int
 ) -> None:
     chance = np.random.default_rng(seed)
     codes = chance.integers(0, 256, (count, size), np.uint8)
     code = chance.integers(0, 256, size, np.uint8)
 
-    counted = count_differing_bits(code, codes)
+    counted = count_differing_bits(to_columns(code[None, :])[:, 0], to_columns(codes))
 
     assert counted.tolist() == np.bitwise_count(codes ^ code).sum(axis=1).tolist()
 

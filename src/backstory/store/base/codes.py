@@ -1,6 +1,8 @@
 """Compare vectors by their signs, one bit each: a code.
 
-That is enough to choose, from a million, the few hundred worth comparing exactly.
+That is enough to choose, from a million, the few hundred worth comparing exactly. In
+memory, codes are columns of 64 bits each: numpy compares a column of all vectors at
+once, in half the time that a library takes that is called for each vector.
 """
 
 import numpy as np
@@ -10,11 +12,6 @@ from backstory.store.base.containers import to_number
 from backstory.store.base.cosines import Vector
 from backstory.store.base.index import UnitFilter
 
-try:
-    import simsimd
-except ImportError:  # there are no wheels for some machines
-    simsimd = None  # type: ignore[assignment]
-
 # This many are compared exactly: enough to find 99 % of the nearest twenty, even among
 # many vectors.
 _COMPARED = 128
@@ -23,6 +20,9 @@ _MANY = 100_000
 # For each vector that is compared exactly, this many are chosen by their codes.
 BY_CODES = 4
 _GUESSED_FROM = 20_000
+# So many vectors are compared at a time, so that what is computed stays in the
+# processor's cache.
+_COMPARED_AT_ONCE = 1 << 15
 # In place of the time of a unit that has none.
 UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 
@@ -68,32 +68,50 @@ def fit(
     return fits
 
 
+def to_columns(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Codes, one in each row, as columns of 64 bits; the last one is padded."""
+    padding = -codes.shape[1] % 8
+    padded = np.pad(codes, ((0, 0), (0, padding))) if padding else codes
+    return np.ascontiguousarray(np.ascontiguousarray(padded).view(np.uint64).T)
+
+
 def count_differing_bits(
-    code: NDArray[np.uint8], codes: NDArray[np.uint8]
-) -> NDArray[np.int16]:
+    code: NDArray[np.uint64], columns: NDArray[np.uint64]
+) -> NDArray[np.uint16]:
     """The Hamming distance of one code to each of many."""
-    if simsimd is not None:
-        return np.asarray(simsimd.hamming(code, codes, "bin8")).astype(np.int16)
-    return np.bitwise_count(codes ^ code).sum(axis=1, dtype=np.int16)
+    total = columns.shape[1]
+    counts = np.zeros(total, np.uint16)
+    size = min(total, _COMPARED_AT_ONCE)
+    differing, bits = np.empty(size, np.uint64), np.empty(size, np.uint8)
+    for start in range(0, total, _COMPARED_AT_ONCE):
+        some = counts[start : start + _COMPARED_AT_ONCE]
+        out, out_bits = differing[: len(some)], bits[: len(some)]
+        for word, column in zip(code, columns, strict=True):
+            np.bitwise_xor(column[start : start + len(some)], word, out=out)
+            np.bitwise_count(out, out=out_bits)
+            np.add(some, out_bits, out=some)
+    return counts
 
 
 def choose_likely(
-    vector: Vector, codes: NDArray[np.uint8], slots: NDArray[np.intp], count: int
+    vector: Vector, columns: NDArray[np.uint64], slots: NDArray[np.intp], count: int
 ) -> NDArray[np.intp]:
     """The slots of codes that are probably nearest; ``count`` of the given ones."""
-    code = to_codes(vector[None, :])[0]
-    everything = len(slots) > len(codes) // 2
-    distances = count_differing_bits(code, codes if everything else codes[slots])
+    code = to_columns(to_codes(vector[None, :]))[:, 0]
+    everything = len(slots) > columns.shape[1] // 2
+    compared = columns if everything else columns[:, slots]
+    distances = count_differing_bits(code, compared)
     if everything:
         distances = distances[slots]
     near = slots[_smallest(distances, BY_CODES * count)]
     # The query is compared as a whole vector, the others by their signs.
-    signs = np.unpackbits(codes[near], axis=1, count=len(vector))
+    rows = np.ascontiguousarray(columns[:, near].T).view(np.uint8)
+    signs = np.unpackbits(rows, axis=1, count=len(vector))
     likely = np.einsum("ij,j->i", signs.astype(np.float32), vector)
     return near[np.argpartition(-likely, count)[:count]]
 
 
-def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
+def _smallest(distances: NDArray[np.uint16], count: int) -> NDArray[np.intp]:
     """Where the ``count`` smallest are, and all that tie with the last of them."""
     # Distances are small integers, so counting is faster than sorting. Most are ruled
     # out beforehand by a bound estimated from a sample.

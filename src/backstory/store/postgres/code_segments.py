@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.store.base.codes import UNKNOWN_TIME
+from backstory.store.base.codes import UNKNOWN_TIME, to_columns
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters
 from backstory.system.fork_safety import reset_in_child
@@ -24,14 +24,14 @@ _LENGTH_BYTES = 4
 
 
 class Codes(NamedTuple):
-    """Columns of the units that have vectors."""
+    """Columns of the units that have vectors; those of their codes are several."""
 
     unit_ids: NDArray[np.int64]
     embedding_ids: NDArray[np.int64]
     kinds: NDArray[np.uint8]
     containers: NDArray[np.int64]
     said: NDArray[np.int64]
-    codes: NDArray[np.uint8]
+    codes: NDArray[np.uint64]
 
 
 class CodeSegments:
@@ -121,7 +121,9 @@ def _unpack(
         np.frombuffer(kinds, ">i2").astype(np.uint8),
         _to_numbers(containers),
         _to_numbers(said),
-        np.frombuffer(codes, np.uint8).reshape(len(units), -1)[:, _LENGTH_BYTES:],
+        to_columns(
+            np.frombuffer(codes, np.uint8).reshape(len(units), -1)[:, _LENGTH_BYTES:]
+        ),
     )
 
 
@@ -132,4 +134,6 @@ def _to_numbers(packed: bytes) -> NDArray[np.int64]:
 def _join(segments: list[Codes]) -> Codes | None:
     if not segments:
         return None
-    return Codes(*(np.concatenate(columns) for columns in zip(*segments, strict=True)))
+    return Codes(
+        *(np.concatenate(columns, axis=-1) for columns in zip(*segments, strict=True))
+    )

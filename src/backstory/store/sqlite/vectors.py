@@ -20,6 +20,7 @@ from backstory.store.base.codes import (
     count_compared,
     fit,
     to_codes,
+    to_columns,
 )
 from backstory.store.base.cosines import Vector, find_best_passages, find_cosines
 from backstory.store.base.index import (
@@ -64,7 +65,7 @@ class VectorPages:
         self._page_count = 0
         self._units: NDArray[np.int64] = np.zeros(0, np.int64)
         self._embedding_ids: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._codes: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
+        self._columns: NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
         self._kinds: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._containers: NDArray[np.int64] = np.zeros(0, np.int64)
         self._said: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -99,33 +100,33 @@ class VectorPages:
         if not rows:
             return
         self._clear_slots()
-        self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
-        for page_id, _, *columns in rows:
-            self._put(page_id, columns)
+        self._make_room(rows[-1][0] + 1)
+        for page_id, _, *stored in rows:
+            self._put(page_id, stored)
         self._version = max(version for _, version, *_ in rows)
 
-    def _make_room(self, pages: int, code_bytes: int) -> None:
+    def _make_room(self, pages: int) -> None:
         if pages <= self._page_count:
             return
         # With some to spare, so that not every new page means copying everything.
         slots = (pages + pages // 8) * SLOTS
         self._units = _grown(self._units, slots)
         self._embedding_ids = _grown(self._embedding_ids, slots)
-        codes = np.zeros((slots, code_bytes), np.uint8)
-        if len(self._codes):
-            codes[: len(self._codes)] = self._codes
-        self._codes = codes
+        self._columns = _grown(self._columns, slots)
         self._kinds = _grown(self._kinds, slots)
         self._containers = _grown(self._containers, slots)
         self._said = _grown(self._said, slots)
         self._page_count = slots // SLOTS
 
-    def _put(self, page_id: int, columns: Sequence[bytes]) -> None:
-        units, embeddings, codes, kinds, containers, said = columns
+    def _put(self, page_id: int, stored: Sequence[bytes]) -> None:
+        units, embeddings, codes, kinds, containers, said = stored
         rows = slice(page_id * SLOTS, (page_id + 1) * SLOTS)
         self._units[rows] = np.frombuffer(units, np.int64)
         self._embedding_ids[rows] = np.frombuffer(embeddings, np.int64)
-        self._codes[rows] = np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)
+        columns = to_columns(np.frombuffer(codes, np.uint8).reshape(SLOTS, -1))
+        if not len(self._columns):
+            self._columns = np.zeros((len(columns), len(self._units)), np.uint64)
+        self._columns[:, rows] = columns
         self._kinds[rows] = np.frombuffer(kinds, np.uint8)
         self._containers[rows] = np.frombuffer(containers, np.int64)
         self._said[rows] = np.frombuffer(said, np.int64)
@@ -139,7 +140,7 @@ class VectorPages:
             slots = self._slots(where)
             compared = count_compared(len(slots), limit)
             if len(slots) > max(_FEW, BY_CODES * compared):
-                slots = choose_likely(vector, self._codes, slots, compared)
+                slots = choose_likely(vector, self._columns, slots, compared)
             wanted = dict(
                 zip(
                     self._units[slots].tolist(),
@@ -307,6 +308,7 @@ def _to_time(said_at: int | None) -> int:
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    grown = np.zeros(size, array.dtype)
-    grown[: len(array)] = array
+    """A copy with room for ``size`` along the last axis, filled up with zeros."""
+    grown = np.zeros((*array.shape[:-1], size), array.dtype)
+    grown[..., : array.shape[-1]] = array
     return grown
