@@ -118,29 +118,38 @@ _LIKE_Y = (
 
 
 class _Needle:
-    """Words at the start of a word; the last one may have several endings."""
+    """Words at the start of a word; the last one may have several endings.
 
-    __slots__ = ("_ending", "_is_letter", "_words", "literal")
+    ``literal`` is the first word, which is looked for. A pattern matches the others, if
+    there are any: compiling one for each query would take longer than looking.
+    """
+
+    __slots__ = ("_ending", "_is_letter", "_others", "literal")
 
     def __init__(
         self,
         literal: str,
-        words: re.Pattern[str],
         ending: re.Pattern[str],
         is_letter: re.Pattern[str] | None,
+        others: re.Pattern[str] | None = None,
     ) -> None:
         self.literal = literal
-        self._words = words
         self._ending = ending
         # None if the needle may begin within a word.
         self._is_letter = is_letter
+        self._others = others
 
     def find_end(self, flat: str, at: int) -> int | None:
-        """Where the needle ends if it begins at this place; None if it does not."""
+        """Where the needle ends if its literal is at this place; None if it is not."""
         if at and self._is_letter and self._is_letter.match(flat, at - 1):
             return None
-        words = self._words.match(flat, at)
-        ending = words and self._ending.match(flat, words.end())
+        end = at + len(self.literal)
+        if self._others is not None:
+            others = self._others.match(flat, end)
+            if others is None:
+                return None
+            end = others.end()
+        ending = self._ending.match(flat, end)
         return ending.end() if ending else None
 
 
@@ -165,20 +174,21 @@ def _needles(query: Query, is_spaced: bool) -> tuple[tuple[_Needle, ...], ...]:
 def _iter_needles(term: Term, is_spaced: bool) -> Iterator[_Needle]:
     """What to look for in a text without spaceless scripts, or in any text."""
     typed = _flatten(term.text)[0]
-    as_typed = re.compile(re.escape(typed))
     if is_spaceless(typed):
-        yield _Needle(typed, as_typed, _ANYTHING, None)
+        yield _Needle(typed, _ANYTHING, None)
         return
     is_letter = _IS_LETTER[is_spaced]
-    yield _Needle(typed, as_typed, _WORD_END[is_spaced], is_letter)
+    yield _Needle(typed, _WORD_END[is_spaced], is_letter)
     for spelling in term.spellings:
-        *words, last = _flatten(spelling)[0].split()
-        stem, ending = _stem(last)
-        before = "".join(f"{re.escape(word)}[\\W_]{{0,3}}" for word in words)
-        pattern = re.compile(before + re.escape(stem))
-        yield _Needle(
-            words[0] if words else stem, pattern, ending[is_spaced], is_letter
-        )
+        first, *others = _flatten(spelling)[0].split()
+        if not others:
+            stem, ending = _stem(first)
+            yield _Needle(stem, ending[is_spaced], is_letter)
+            continue
+        stem, ending = _stem(others[-1])
+        parts = map(re.escape, (*others[:-1], stem))
+        pattern = re.compile("".join(f"[\\W_]{{0,3}}{part}" for part in parts))
+        yield _Needle(first, ending[is_spaced], is_letter, pattern)
 
 
 def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:
