@@ -579,7 +579,8 @@ def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
 
 _ODD_WORDS = """
 the File ﬁle Straße parseJson C++ .NET naïve e\u0301te\u0301 İstanbul \u212aelvin x1 42
-日本語 ｆｕｌｌ ſharp \u0301 ᾳ ǰ a\u200db under_score _ — 🦜 \ue000
+日本語 データベース ｶﾞか\u3099 한국어 \u1112\u1161\u11ab x界面y
+ｆｕｌｌ ſharp \u0301 ᾳ ǰ a\u200db under_score _ — 🦜 \ue000
 """
 
 

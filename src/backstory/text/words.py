@@ -48,6 +48,11 @@ _SPACELESS_BOUNDS = sorted(
     for first, last in zip(SPACELESS[::3], SPACELESS[2::3], strict=True)
     for bound in (first, chr(ord(last) + 1))
 )
+# Two or more spaceless letters that folding and indexing both leave as they are: kana,
+# Han, Hangul syllables.
+_UNCHANGED_RUN = lazy_pattern(
+    "[\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2,}"
+)
 _SPACED_WORD = lazy_pattern(r"[^\W_]+")
 _SPACELESS_RUN_OR_WORD = lazy_pattern(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
 # Fullwidth Latin and halfwidth kana and Hangul: the same letters in another width.
@@ -288,6 +293,17 @@ def character_pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
     return [run[start : start + 2] for start in range(len(run) - 1)]
+
+
+def unchanged_pairs(folded: str) -> list[str]:
+    """Pairs of neighbours that the index has for every text with this part.
+
+    They are from scripts written without spaces. No two of them overlap.
+    """
+    if not has_spaceless(folded):
+        return []
+    runs = _UNCHANGED_RUN.findall(folded)
+    return [pair for run in runs for pair in character_pairs(run)[::2]]
 
 
 # -- words that say little ---

@@ -22,11 +22,13 @@ from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import Derived, get_state, snapshot
 from backstory.store.sqlite.text_blocks import CheckedTexts, list_blocks
 from backstory.store.sqlite.words import find_with_words
+from backstory.text.words import unchanged_pairs
 
 # Up to this many matching texts are looked up one by one. With more, it is faster to go
 # through all texts from the newest on.
 _MAX_LOOKED_UP = 400
 _TELLING_WORDS = 3
+_TELLING_PAIRS = 4
 
 
 class TextScan:
@@ -184,13 +186,15 @@ def _find_in_units(
 def _find_units_by_words(db: apsw.Connection, folded: str) -> list[int] | None:
     """The few units that may contain a text; None if there are many.
 
-    A word that is whole inside it is a word of every text that contains it.
+    A word that is whole inside it is a word of every text that contains it, and so is a
+    pair of characters in a script without spaces.
     """
     whole = [word for word in folded.split(" ")[1:-1] if _is_plain(word)]
-    if not whole:
-        return None
     # Long words are rare; checking others too would only take time.
     telling = sorted(whole, key=len)[-_TELLING_WORDS:]
+    telling += unchanged_pairs(folded)[:_TELLING_PAIRS]
+    if not telling:
+        return None
     few = find_with_words(db, telling, _MAX_LOOKED_UP + 1)
     return few if len(few) <= _MAX_LOOKED_UP else None
 
