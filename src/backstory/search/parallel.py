@@ -3,8 +3,9 @@
 Python runs one thread at a time, and searches that take a few milliseconds each lose
 more by handing over to each other than they gain: in parallel, those of one query took
 a third more processor time than one after the other. So they share one thread, and only
-those that wait for a slow one are moved to other threads. If the store is a server,
-which reads in processes of its own, one of them may run beside the others at once.
+those that wait for a slow one are moved to other threads. If the store spends most of
+their time outside Python, because it is a server or is large, a second thread runs some
+of them beside the first.
 """
 
 import os
@@ -12,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -47,8 +47,9 @@ class Outcome(Struct, Generic[Found]):
 class Parallel:
     """Threads for searches. A task that is late is abandoned with its thread.
 
-    Searches that do not overlap all run in the same thread: each thread has its own
-    connection, whose cache has the pages that earlier searches read.
+    Searches that do not overlap all run in the same thread, and what runs beside them
+    in another one: each thread has its own connection, whose cache has the pages that
+    earlier searches read.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Parallel:
     ) -> None:
         """``share`` is entered by the thread that waits; the tasks read in its view."""
         self._share = share
-        self._threads: DaemonThreadPool | None = None
+        self._threads: _Threads | None = None
         self._pid = 0
 
     def close(self) -> None:
@@ -75,8 +76,8 @@ class Parallel:
     ) -> Outcome[Found]:
         """Run all tasks; wait until ``until`` on the monotonic clock.
 
-        Those that are ``beside`` the others run in threads of their own if that is
-        faster, and if they can begin soon.
+        If that is faster, a second thread takes those that are ``beside`` the others,
+        in this order, when they can begin and nobody has taken them yet.
         """
         with self._share() as view:
             return self._run(tasks, beside, view, until=until)
@@ -109,20 +110,23 @@ class Parallel:
                 if name in waiting:
                     run(name, view.using())
 
-        def work_beside(name: str, wait: Wait) -> None:
-            wait(patience_s)
-            if name in waiting:
-                with view.using_spare() as is_there:
-                    if is_there:
-                        run(name, nullcontext())
+        others = {name: beside[name] for name in beside if name in view.beside}
 
-        threads.submit(work)
-        if view.has_spare and len(tasks) > 1:
-            for name, wait in beside.items():
-                threads.submit(partial(work_beside, name, wait))
+        def work_beside() -> None:
+            for name, wait in others.items():
+                if name in waiting:
+                    wait(patience_s)
+                if name in waiting:
+                    with view.using_spare() as is_there:
+                        if is_there:
+                            run(name, nullcontext())
+
+        if others and len(tasks) > 1:
+            threads.beside.submit(work_beside)
+        threads.usual.submit(work)
         wait_for_all(futures.values(), patience_s)
         for _ in list(waiting):
-            threads.submit(work)
+            threads.usual.submit(work)
         wait_for_all(futures.values(), until - time.monotonic())
         # Tasks that have not even begun are dropped.
         waiting.clear()
@@ -139,18 +143,30 @@ class Parallel:
             self._abandon(threads)
         return outcome
 
-    def _get_threads(self) -> DaemonThreadPool:
+    def _get_threads(self) -> "_Threads":
         # A forked child has none of its parent's threads.
         if self._threads is None or self._pid != os.getpid():
-            self._threads = DaemonThreadPool(_THREADS, "backstory-search")
+            self._threads = _Threads()
             self._pid = os.getpid()
         return self._threads
 
-    def _abandon(self, threads: DaemonThreadPool) -> None:
+    def _abandon(self, threads: "_Threads") -> None:
         """Use new threads from now on: the late ones may be stuck for a long time."""
         threads.shutdown(wait_s=0)
         if self._threads is threads:
             self._threads = None
+
+
+class _Threads:
+    """Threads for the tasks, and for those that run beside them."""
+
+    def __init__(self) -> None:
+        self.usual = DaemonThreadPool(_THREADS, "backstory-search")
+        self.beside = DaemonThreadPool(_THREADS, "backstory-search-beside")
+
+    def shutdown(self, *, wait_s: float) -> None:
+        for each in (self.usual, self.beside):
+            each.shutdown(wait_s=wait_s)
 
 
 def _complete(

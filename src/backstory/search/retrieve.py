@@ -26,6 +26,8 @@ from backstory.search.parallel import (
 )
 from backstory.search.query_vectors import QueryVectors
 from backstory.store.base.index import (
+    BY_MEANING,
+    BY_TEXT,
     BestPassage,
     Bounds,
     SearchIndex,
@@ -203,28 +205,28 @@ class Retriever:
         embedding = self._start_embedding(query.text, found)
         retrievals: dict[str, Retrieval] = {
             "by words": lambda: self._by_words(query, where, pool),
-            "by text": lambda: self._by_text(query, where, text_pool),
+            BY_TEXT: lambda: self._by_text(query, where, text_pool),
         }
         if query.days and not query.subject:
             retrievals["by date"] = lambda: self._by_day(query, where)
         if embedding is not None:
-            retrievals["by meaning"] = lambda: self._by_meaning(
+            retrievals[BY_MEANING] = lambda: self._by_meaning(
                 query, embedding, where, width * _MEANING_POOL, until
             )
+        beside: dict[str, Wait] = {}
         # For one or two words, the search by text takes longest. For longer texts, it
         # uses what the search by words has read, so it runs after that one.
-        beside: dict[str, Wait] = {}
         if all(part.count(" ") <= 1 for part in (query.folded, *query.phrases)):
-            beside["by text"] = wait_for_nothing
-        elif embedding is not None:
-            beside["by meaning"] = embedding.wait
+            beside[BY_TEXT] = wait_for_nothing
+        if embedding is not None:
+            beside[BY_MEANING] = embedding.wait
         self.run(retrievals, found, until=until, beside=beside)
         if found.frequent and len(found.words) + len(found.with_text) < text_pool:
             # No other units have the words, so the list is filled with those in which
             # the query is part of longer words.
             self.run(
                 {
-                    "by text": lambda: self._newest_with_text(
+                    BY_TEXT: lambda: self._newest_with_text(
                         found.frequent, where, text_pool
                     )
                 },
@@ -250,11 +252,9 @@ class Retriever:
             scorers["by words"] = lambda: self._score_words(plan, others)
         if vector is not None:
             cosines = dict(found.cosines)
-            scorers["by meaning"] = lambda: self._score_meaning(
-                vector, unit_ids, cosines
-            )
+            scorers[BY_MEANING] = lambda: self._score_meaning(vector, unit_ids, cosines)
         if frequent:
-            scorers["by text"] = lambda: self._check_text(frequent, unit_ids)
+            scorers[BY_TEXT] = lambda: self._check_text(frequent, unit_ids)
         self.run(scorers, found, until=until)
 
     def run(
@@ -301,7 +301,7 @@ class Retriever:
 
     def _report_late(self, name: str, found: Retrieved) -> None:
         found.notify(f"the search {name} did not finish in time")
-        if name == "by meaning":
+        if name == BY_MEANING:
             self._query_vectors.rest("the embedder did not answer in time")
 
     # -- by words ---

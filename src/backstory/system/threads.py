@@ -4,6 +4,7 @@ The threads of ``concurrent.futures`` are joined at exit, so one that waits for 
 would keep a program from exiting that already has its answer.
 """
 
+import os
 import queue
 import sys
 import threading
@@ -32,6 +33,13 @@ _M_ARENA_MAX = -8
 _HEAPS = 2
 # Set once heaps are shared.
 _c_library: "ctypes.CDLL | None" = None
+
+
+def count_cores() -> int:
+    """How many cores this process may use; in a container, often not all."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Future(Generic[Result]):

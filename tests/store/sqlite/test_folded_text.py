@@ -1,10 +1,15 @@
+import random
 import zlib
 from pathlib import Path
 
 import pytest
 
 from backstory.errors import StoreDamaged
-from backstory.store.sqlite.folded_text import ChecksummedBlock, FoldedText
+from backstory.store.sqlite.folded_text import (
+    ChecksummedBlock,
+    FoldedText,
+    find_records,
+)
 
 _BLOCK_BYTES = 1_000
 # So many that two threads check them.
@@ -52,3 +57,27 @@ def test_what_a_check_from_the_end_has_read_is_not_read_again(
     path.write_bytes(path.read_bytes()[: 2 * _BLOCK_BYTES])
 
     file.check(blocks)
+
+
+# More than a search in one go, so that it is searched beside other threads.
+_LARGE_BYTES = 9_000_000
+
+
+@pytest.mark.parametrize("needle", [b"x", b"needle", b"ab" * 200_000])
+@pytest.mark.parametrize("count", [0, 1, 3, 500])
+def test_a_large_text_is_searched_like_a_small_one(needle: bytes, count: int) -> None:
+    chance = random.Random(count)
+    texts = [b"." * (_LARGE_BYTES // 1_000) for _ in range(1_000)]
+    having = sorted(chance.sample(range(1_000), count))
+    for number in having:
+        at = chance.randrange(len(texts[number]))
+        # Twice in the same text, which counts once.
+        texts[number] = texts[number][:at] + needle + b"-" + needle
+    starts = [0]
+    for text in texts:
+        starts.append(starts[-1] + len(text) + 1)
+    expected = [starts[number] + texts[number].index(needle) for number in having]
+    view = memoryview(b"\0".join(texts) + b"\0")
+
+    assert find_records(view, needle, 1_000) == expected
+    assert find_records(view, needle, 2) == expected[:2]

@@ -380,12 +380,17 @@ class IndexWriter(Protocol):
         ...
 
 
+# Parts of a search.
+BY_TEXT = "by text"
+BY_MEANING = "by meaning"
+
+
 class LentView(Protocol):
     """The view of a thread that waits for others, which read in it meanwhile."""
 
     @property
-    def has_spare(self) -> bool:
-        """Whether it is any faster to read in two views at once."""
+    def beside(self) -> frozenset[str]:
+        """The parts of a search that a second thread is worth starting for."""
         ...
 
     def using(self) -> AbstractContextManager[None]:
@@ -400,7 +405,7 @@ class LentView(Protocol):
 class NoView:
     """For where a view is no faster, and two threads read no faster than one."""
 
-    has_spare = False
+    beside: frozenset[str] = frozenset()
 
     def using(self) -> AbstractContextManager[None]:
         return nullcontext()

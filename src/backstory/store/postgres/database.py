@@ -25,6 +25,7 @@ from backstory.errors import (
     StoreUnwritable,
 )
 from backstory.store.base.copies import COPYING, check_complete
+from backstory.store.base.index import BY_MEANING, BY_TEXT
 from backstory.store.postgres.connecting import (
     PREPARE_HINT,
     SETTING,
@@ -457,7 +458,7 @@ class TenantView:
     """A view of a tenant that threads use in turn, until it is taken back."""
 
     # The server reads for one thread while the other one computes.
-    has_spare = True
+    beside = frozenset({BY_TEXT, BY_MEANING})
 
     def __init__(self, tenant: Tenant, view: View) -> None:
         self._tenant = tenant

@@ -33,7 +33,7 @@ from backstory.system.loggers import lazy_logger
 logger = lazy_logger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
-_LARGE_BYTES = 256_000_000
+LARGE_BYTES = 256_000_000
 # How long to wait for readers, because the log cannot be emptied while they read.
 _LOG_WAIT_MS = 1_000
 
@@ -76,7 +76,7 @@ def is_large(path: Path) -> bool:
     With the usual ones, every search would read most pages from the file again, and
     check them again.
     """
-    return path.stat().st_size > _LARGE_BYTES
+    return path.stat().st_size > LARGE_BYTES
 
 
 @contextmanager

@@ -9,9 +9,11 @@ import mmap
 import os
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import stringzilla
 
@@ -23,6 +25,10 @@ from backstory.values.structs import FrozenStruct, replace
 _NUL = b"\0"
 # From this many blocks on, a second thread helps to check them.
 _MANY_BLOCKS = 16
+# Searching less takes less time than other threads take to notice.
+_LONG_SEARCH_BYTES = 8_000_000
+_NEAR_BYTES = 256_000
+_CACHE_LINE_BYTES = 64
 
 # Where something begins in the file, and its length.
 Span = tuple[int, int]
@@ -219,14 +225,68 @@ def _write_at(descriptor: int, start: int, data: bytes) -> None:
 def find_records(view: memoryview, needle: bytes, limit: int) -> list[int]:
     """Where ``needle`` occurs, once for every text that has it, up to ``limit``."""
     found: list[int] = []
-    at = stringzilla.find(view, needle, 0)
+    find = _find_beside_others(view) or partial(stringzilla.find, view)
+    at = find(needle, 0)
     while at >= 0 and len(found) < limit:
         found.append(at)
         end = stringzilla.find(view, _NUL, at)
         if end < 0:
             break
-        at = stringzilla.find(view, needle, end)
+        at = find(needle, end)
     return found
+
+
+def _find_beside_others(view: memoryview) -> Callable[[bytes, int], int] | None:
+    """Find bytes from a place on, while other threads run.
+
+    stringzilla holds the GIL as long as it searches, 14 ms in the texts of a million
+    messages. Calling its C function does not. None if that is not worth it, or if
+    stringzilla was built without it.
+    """
+    search = _load_search() if len(view) >= _LONG_SEARCH_BYTES else None
+    if search is None:
+        return None
+    # It keeps the view, and so the bytes, as long as they are searched.
+    text = stringzilla.Str(view)
+    address, size = text.address, len(text)
+
+    def find(needle: bytes, start: int) -> int:
+        # Frequent bytes are near, and other threads would only be woken up in vain.
+        near: int = stringzilla.find(view, needle, start, start + _NEAR_BYTES)
+        if near >= 0:
+            return near
+        start = max(start, _align(start + _NEAR_BYTES - len(needle)))
+        at: int | None = None
+        if start < size:
+            at = search(address + start, size - start, needle, len(needle))
+        return -1 if at is None else at - address
+
+    return find
+
+
+def _align(place: int) -> int:
+    """Where to begin instead: within a cache line, searching takes a third longer."""
+    return place - place % _CACHE_LINE_BYTES
+
+
+# Any: a function of a C library.
+@cache
+def _load_search() -> Callable[..., Any] | None:
+    # Slow to import, and only large memories need it.
+    import ctypes
+
+    try:
+        search = ctypes.CDLL(stringzilla.__file__).sz_find
+    except (OSError, AttributeError):
+        return None
+    search.restype = ctypes.c_void_p
+    search.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    )
+    return search
 
 
 def contains(view: memoryview, needle: bytes, start: int, length: int) -> bool:

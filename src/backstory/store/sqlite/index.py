@@ -21,7 +21,6 @@ from backstory.store.base.index import (
     IndexedText,
     LentView,
     Note,
-    NoView,
     ToEmbed,
     TurnPart,
     Unit,
@@ -33,10 +32,12 @@ from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, tran
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import Derived, get_state, list_states
 from backstory.store.sqlite.indexed_containers import list_files
+from backstory.store.sqlite.second_reader import SecondReader
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.unit_counts import UNITS, count_units, get_count
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
+from backstory.system.threads import count_cores
 from backstory.values.units import Container, SessionRef
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class SqliteIndex(IndexFront):
         self._texts = TextScan(self._connection)
         self._vectors = VectorSearch(self._connection, embeddings)
         self._with_tools: Derived[dict[SessionRef, bool]] = Derived()
+        self._second_reader = SecondReader(path, count_cores())
         super().__init__(self._words, self._texts, self._vectors)
 
     @contextmanager
@@ -86,8 +88,7 @@ class SqliteIndex(IndexFront):
         return nullcontext()
 
     def shared_view(self) -> AbstractContextManager[LentView]:
-        """Do nothing, like ``one_view``."""
-        return nullcontext(NoView())
+        return nullcontext(self._second_reader)
 
     # -- state ---
 

@@ -7,8 +7,6 @@ query is as quick as possible (waking a second thread costs more than it saves),
 texts use several cores, and no thread outlives the call that needed it.
 """
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ from backstory.providers.embedders.base import Vector, Vectors
 from backstory.providers.embedders.minilm.wordpiece import WordPiece
 from backstory.system.fork_safety import block_forks
 from backstory.system.machine import set_variable
+from backstory.system.threads import count_cores
 from backstory.text.escape import replace_surrogates
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Model:
         def embed(place: int) -> None:
             vectors[place] = self._embed_one(texts[place])
 
-        threads = min(_MOST_THREADS, _count_cores(), len(texts))
+        threads = min(_MOST_THREADS, count_cores(), len(texts))
         if threads <= 1:
             for place in range(len(texts)):
                 embed(place)
@@ -108,10 +107,3 @@ def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
         # The fused node takes three times as long as the two that it replaces.
         disabled_optimizers=["SkipLayerNormFusion"],
     )
-
-
-def _count_cores() -> int:
-    """How many cores this process may use; in a container, often not all."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
