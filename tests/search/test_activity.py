@@ -176,6 +176,17 @@ def test_subagents_count_with_their_parent(diary: Diary) -> None:
     assert nineteenth is not None
 
 
+def test_a_day_is_not_made_of_warm_ups(diary: Diary) -> None:
+    claude = {"host": "claude-code", "project": SHELF}
+    diary.say("asked", "2026-02-17T09:00Z", "Warm up the oven first", **claude)
+    diary.say("warm", "2026-02-17T10:00Z", "Warmup", **claude)
+    diary.say("ready", "2026-02-18T10:00Z", "Warmup", parent="gone", **claude)
+
+    assert diary.days("last week") == [
+        ("2026-02-17", [(SHELF, [("asked", 1, "09:00", "09:00")])])
+    ]
+
+
 def test_the_daily_log_of_a_day_is_named(week: Diary) -> None:
     notebook = week.memory.notebook
     notebook.append_log(date(2026, 2, 17), "## The loans\n- SQLite", "a")

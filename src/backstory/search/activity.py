@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 
 from backstory.search.request import Request
+from backstory.search.warm_ups import find_warm_ups
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.store.base.index import (
     ActiveSession,
@@ -147,11 +148,15 @@ def _local_day(microseconds: int) -> date:
 
 
 class _Roots:
-    """Finds the session that a person sees: a subagent's is its parent's."""
+    """Finds the session that a person sees: a subagent's is its parent's.
+
+    Warm-ups are none: nobody asked for anything in them.
+    """
 
     def __init__(self, history: HistoryStore, active: Iterable[ActiveSession]) -> None:
         self._history = history
         self._sessions = history.get_sessions({each.session_id for each in active})
+        self._warm_ups = find_warm_ups(history, self._sessions.values())
         self._by_name: dict[tuple[str, str], Session | None] = {
             (each.host, each.native_id): each for each in self._sessions.values()
         }
@@ -159,6 +164,8 @@ class _Roots:
     def find(self, session_id: int) -> Session | None:
         session = self._sessions.get(session_id)
         if session is None or session.kind is not SessionKind.CONVERSATION:
+            return None
+        if session_id in self._warm_ups:
             return None
         for _ in range(_MAX_DEPTH):
             parent = self._find_parent(session)
