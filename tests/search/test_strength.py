@@ -78,7 +78,7 @@ def test_what_shares_nothing_with_the_query_is_irrelevant(
 
 def test_for_a_word_that_nothing_has_only_what_is_near_is_shown() -> None:
     # What a profile shows does not depend on what it was retrieved with.
-    profile = TunedProfile(None)  # type: ignore[arg-type]
+    profile = TunedProfile(None, None)  # type: ignore[arg-type]
     near, far = (
         Hit(
             HitSource.MESSAGE,

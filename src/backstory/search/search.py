@@ -309,7 +309,7 @@ class Search:
             with retriever.index.one_view():
                 result = HitSearch(self._history, retriever.index).search(
                     request,
-                    choose_profile(request.profile, retriever),
+                    choose_profile(request.profile, retriever, self._history),
                     now=self._clock(),
                     until=until,
                 )
@@ -381,7 +381,7 @@ class Search:
             with retriever.index.one_view():
                 found, notices = ChunkSearch(self._history, retriever.index).recall(
                     request,
-                    choose_profile(request.profile, retriever),
+                    choose_profile(request.profile, retriever, self._history),
                     now=self._clock(),
                     until=until,
                 )
