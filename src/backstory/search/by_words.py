@@ -215,6 +215,11 @@ def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
     return len(words) >= _LEAST_WORDS
 
 
+def is_nod(text: str) -> bool:
+    """Whether a message of a session with tools is only an order, or a "done"."""
+    return len(_find_words(text)) < _QUESTION_WORDS
+
+
 def judge_turn(
     text: str, last: str | None, *, is_question: bool, ends_in_step: bool
 ) -> tuple[bool, bool]:

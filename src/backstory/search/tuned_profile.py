@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Protocol
 
+from backstory.search.by_words import is_nod
 from backstory.search.newer import mark_questions, mark_replaced, put_newer_first
 from backstory.search.notices import NOTHING_SAID
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
@@ -182,7 +183,7 @@ class TunedProfile(FrozenStruct):
         hits = put_newer_first(query, hits)
         if not are_all_weak(hits):
             return choose_shown(hits, limit), []
-        near = [hit for hit in noise if hit.part("cosine") >= _LEAST_NEAR]
+        near = filter(_may_be_near, noise)
         nearest = find_nearest([*hits, *near], limit)
         notice = "nothing matches well; these are the nearest"
         return nearest, [notice] if nearest else []
@@ -190,6 +191,15 @@ class TunedProfile(FrozenStruct):
     def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
         hits = mark_replaced(query, [each.hit for each in chosen])
         return [replace(each, hit=hit) for each, hit in zip(chosen, hits, strict=True)]
+
+
+def _may_be_near(hit: Hit) -> bool:
+    """Whether a hit without any word of the query may have to do with it.
+
+    An order such as "commit" is near many words that were never said.
+    """
+    is_near = hit.part("cosine") >= _LEAST_NEAR
+    return is_near and not (hit.part("agentic") and is_nod(hit.text))
 
 
 def choose_profile(name: str, retriever: Retriever, history: HistoryStore) -> Profile:
