@@ -237,6 +237,10 @@ def fill_with_errors(memory: Memory) -> None:
         (SHOP, "write a docstring for this function", []),
         (INFRA, "continue", []),
         (TRIPS, "add a dark mode toggle to the settings page", []),
+        # They name a time, but do not ask what was said then.
+        (SHOP, "the deployment test has been failing since February, why?", []),
+        (SHOP, "in February the login form still worked, fix it", []),
+        (SHOP, "use the fonts that we added in February", ["invoices"]),
         # These are about another project.
         (TRIPS, "why is the build slow?", []),
         (TRIPS, "which database version do we run?", []),

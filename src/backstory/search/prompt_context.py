@@ -58,6 +58,7 @@ from backstory.text.memories_frame import (
     keep_all,
 )
 from backstory.text.private import drop_private
+from backstory.text.query import asks_what_was_done
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role, Session
@@ -253,7 +254,10 @@ class PromptContext:
         if worthy is None:
             hits = list(filter(is_of_others, self._search.find_hits(request).hits))
             hits = list(add_outcomes(hits, self._history))
-            worthy = add_newer(query, choose_worthy(hits, folder), hits)
+            worthy = choose_worthy(
+                hits, folder, asks_for_days=asks_what_was_done(query)
+            )
+            worthy = add_newer(query, worthy, hits)
         else:
             worthy = list(add_outcomes(worthy, self._history))
         return tuple(_show_replies_once(worthy))
