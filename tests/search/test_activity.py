@@ -32,7 +32,7 @@ class Diary:
         )
 
     # Any: whatever a search takes.
-    def days(self, query: str, **where: Any) -> list[object]:
+    def days(self, query: str, **where: Any) -> list[tuple[str, list[object]]]:
         """What was done, without what is the same for all sessions."""
         found = self.memory.search(query, **where).activity
         return [
@@ -96,6 +96,11 @@ def test_a_question_about_days_is_answered_by_day_and_project(week: Diary) -> No
     )
     assert week.days("was habe ich letzte Woche gemacht") == last_week
     assert week.days("what happened on 2026-02-19") == [NINETEENTH]
+    assert week.days("what did I do between 2026-02-18 and 2026-02-20") == [NINETEENTH]
+    assert [day for day, _ in week.days("what have we done since 19 February")] == [
+        "2026-02-25",
+        "2026-02-19",
+    ]
 
 
 def test_filters_narrow_it(week: Diary) -> None:
