@@ -103,6 +103,37 @@ def test_a_question_about_days_is_answered_by_day_and_project(week: Diary) -> No
     ]
 
 
+def test_a_question_may_name_a_project(week: Diary) -> None:
+    seeds = [("2026-02-17", [(GARDEN, [("seeds", 1, "20:00", "20:00")])])]
+    shelf = (
+        "2026-02-17",
+        [(SHELF, [("isbn", 1, "08:00", "08:00"), ("loans", 2, "09:00", "09:30")])],
+    )
+
+    assert week.days("what did I do in garden last week?") == seeds
+    assert week.days("What did we work on in the `Garden` repo last week") == seeds
+    assert week.days("my bookshelf sessions of last week") == [NINETEENTH, shelf]
+    assert week.days("what did I do in bookshelf", date_to="2026-02-18", days=30) == (
+        [shelf]
+    )
+    # A word that is no project, more than a project, and nobody who did it.
+    assert week.days("what did I do in the kitchen last week?") == []
+    assert week.days("what did I do about seeds in garden last week?") == []
+    assert week.days("garden last week") == []
+
+
+def test_a_question_about_a_project_says_nothing_about_other_projects(
+    week: Diary,
+) -> None:
+    found = week.memory.search("what did I do in garden on 2026-02-19?")
+    overview = week.memory.search("what did I do in garden on 2026-02-17?")
+
+    assert found.activity is None
+    assert "nothing was said on those days" not in found.notices
+    assert overview.activity is not None
+    assert overview.notices == ()
+
+
 def test_filters_narrow_it(week: Diary) -> None:
     seeds = ("2026-02-17", [(GARDEN, [("seeds", 1, "20:00", "20:00")])])
     assert week.days("last week", project="garden") == [seeds]

@@ -3,10 +3,16 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import groupby
+from pathlib import PureWindowsPath
 
 from backstory.search.request import Request
+from backstory.search.sessions import list_sessions
 from backstory.search.warm_ups import find_warm_ups
-from backstory.store.base.history import HistoryStore, find_exactly_named
+from backstory.store.base.history import (
+    HistoryStore,
+    SessionFilter,
+    find_exactly_named,
+)
 from backstory.store.base.index import (
     ActiveSession,
     Note,
@@ -14,7 +20,8 @@ from backstory.store.base.index import (
     UnitFilter,
 )
 from backstory.text.cut import one_line
-from backstory.text.query import asks_what_was_done
+from backstory.text.query import asks_what_was_done, find_asked_project
+from backstory.text.words import fold
 from backstory.values.activity import (
     Activity,
     DayActivity,
@@ -29,7 +36,7 @@ from backstory.values.moments import (
     start_of_day,
 )
 from backstory.values.structs import Struct, replace
-from backstory.values.units import MESSAGES, UnitKind
+from backstory.values.units import MESSAGES, Container, SessionRef, UnitKind
 
 # More than ten years; nobody reads an overview of more.
 _MAX_DAYS = 4_000
@@ -67,9 +74,16 @@ def find_activity(
     is_limited = request.period.first is not None
     if not request.sources & {HitSource.MESSAGE, HitSource.SESSION}:
         return None
-    if not asks_what_was_done(request.query, on_given_days=is_limited):
-        return None
-    days = _list_days(request, today=now.astimezone().date())
+    today = now.astimezone().date()
+    is_about_all = asks_what_was_done(request.query, on_given_days=is_limited)
+    if not is_about_all:
+        if not (request.query.days or is_limited):
+            return None
+        narrowed = _narrow_to_project(request, history, today)
+        if narrowed is None:
+            return None
+        request = narrowed
+    days = _list_days(request, today=today)
     spans = [(start_of_day(day), start_of_day(day + _DAY)) for day in days]
     where = replace(request.to_filter(), kinds=MESSAGES)
     active = index.count_by_session(spans, where)
@@ -77,6 +91,8 @@ def find_activity(
         days[number]: parts
         for number, parts in _group(active, _Roots(history, active).find).items()
     }
+    if not by_day and not is_about_all:
+        return None  # elsewhere, something may have been said on those days
     return _to_overview(by_day, history, _find_logs(request, index, by_day))
 
 
@@ -113,6 +129,32 @@ def _share(counts: Sequence[int]) -> int:
     ):
         most += 1
     return most
+
+
+def _narrow_to_project(
+    request: Request, history: HistoryStore, today: date
+) -> Request | None:
+    """The request, if it asks what was done in a project, for this project alone."""
+    names = {
+        fold(PureWindowsPath(folder).name): PureWindowsPath(folder).name
+        for folder in history.list_projects()
+    }
+    asked = find_asked_project(
+        request.query,
+        names,
+        today=today,
+        on_given_days=request.period.first is not None,
+    )
+    if asked is None:
+        return None
+    name, query = asked
+    found = list_sessions(history, SessionFilter(), project=names[name])
+    containers: frozenset[Container] = frozenset(
+        SessionRef(session.session_id) for session in found
+    )
+    if request.containers is not None:
+        containers &= request.containers
+    return replace(request, query=query, containers=containers)
 
 
 # -- days ---

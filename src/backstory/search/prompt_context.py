@@ -267,7 +267,8 @@ class PromptContext:
     ) -> list[str]:
         """The sessions of the project if a prompt asks what was done on some days.
 
-        Empty if there are so few that their messages say it better.
+        If it names another project, those of that one. Empty if there are so few that
+        their messages say it better.
         """
         if not query.days or not self._options.max_memories:
             return []
@@ -275,6 +276,7 @@ class PromptContext:
             query, REMEMBERED, folder=folder, is_for_agent=True
         )
         activity = self._search.find_activity(request)
+        names_project = not asks_what_was_done(query)
         own = {each.session_id for each in asking}
         lines = (
             write_session(
@@ -282,14 +284,16 @@ class PromptContext:
             )
             for day in (activity.days if activity else ())
             for project in day.projects
-            if folder is None
+            if names_project
+            or folder is None
             or project.project is None
             or is_same_project(project.project, folder)
             for each in project.sessions
             if each.session.session_id not in own
         )
         listed = list(islice(lines, _MAX_SESSIONS))
-        return listed if len(listed) > self._options.max_memories else []
+        is_enough = names_project or len(listed) > self._options.max_memories
+        return listed if is_enough else []
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
         """A check whether a hit is what a daily log says about the asking session.

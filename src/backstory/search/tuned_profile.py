@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from backstory.search.by_words import is_nod
 from backstory.search.newer import mark_questions, mark_replaced, put_newer_first
-from backstory.search.notices import NOTHING_SAID
+from backstory.search.notices import NOTHING_SAID, ONLY_NEAREST
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.speakers import find_said_by_others
@@ -185,8 +185,7 @@ class TunedProfile(FrozenStruct):
             return choose_shown(hits, limit), []
         near = filter(_may_be_near, noise)
         nearest = find_nearest([*hits, *near], limit)
-        notice = "nothing matches well; these are the nearest"
-        return nearest, [notice] if nearest else []
+        return nearest, [ONLY_NEAREST] if nearest else []
 
     def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
         hits = mark_replaced(query, [each.hit for each in chosen])
