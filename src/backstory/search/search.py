@@ -459,10 +459,11 @@ class Search:
         if request.own.is_isolated:
             return ()  # it may be a word of another project
         # Most searches find something.
-        from backstory.search.suggest import suggest
+        from backstory.search.suggest import suggest, tell_of_session
 
         try:
-            return suggest(request.query, self._history, self._files.index)
+            meant = suggest(request.query, self._history, self._files.index)
+            return (*meant, *tell_of_session(request.query, self._history))
         except StoreProblem:
             return ()  # suggestions need an index
 
