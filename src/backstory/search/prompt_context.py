@@ -41,6 +41,7 @@ from backstory.search.sections import (
     make_section,
     write_frame,
 )
+from backstory.search.warm_ups import without_warm_ups
 from backstory.search.worth import choose_worthy, is_of_project
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import (
@@ -252,8 +253,9 @@ class PromptContext:
                 request, lambda hit: is_of_project(hit, folder) and is_of_others(hit)
             )
         if worthy is None:
-            hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            hits = list(add_outcomes(hits, self._history))
+            found = filter(is_of_others, self._search.find_hits(request).hits)
+            asked = without_warm_ups(found, self._history)
+            hits = list(add_outcomes(asked, self._history))
             worthy = choose_worthy(
                 hits, folder, asks_for_days=asks_what_was_done(query)
             )
