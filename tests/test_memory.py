@@ -430,6 +430,31 @@ def test_a_query_that_finds_nothing_may_be_put_right(
     assert talk.search(query, sources="message").notices == expected
 
 
+@pytest.mark.parametrize(
+    ("query", "is_told"),
+    [
+        ("c336b942-7b39-4873", True),
+        ("C336B942", False),
+        ("c336b942", True),
+        ("python/c336b942", True),
+        ("c336b9 42", False),
+        ("c336b", False),
+        ("84b5be2", False),
+        ("gardening", False),
+    ],
+)
+def test_the_id_of_a_session_is_told_apart_from_what_was_said(
+    memory: Memory, query: str, is_told: bool
+) -> None:
+    memory.record("c336b942-7b39-4873", "user", "Plant the beans.")
+    memory.record("gardening", "user", "Water the peas.")
+    told = "a session has this id: backstory show c336b942-7b39-4873"
+
+    notices = memory.search(query, sources="message").notices
+
+    assert [each for each in notices if "id:" in each.split()] == [told] * is_told
+
+
 # -- the messages of an agent loop ---
 
 

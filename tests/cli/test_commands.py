@@ -656,6 +656,33 @@ def test_an_option_of_all_commands_behind_one_says_where_it_goes(
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "known"),
+    [
+        (["search", "--no-verify"], " Did you mean '--no-pager'?"),
+        (["search", "what", "is", "--trust flag"], ""),
+        (["context", "-rf"], ""),
+    ],
+)
+def test_text_that_looks_like_an_option_is_told_where_it_goes(
+    shell: Shell, typed: list[str], known: str
+) -> None:
+    done = shell.run(*typed)
+
+    option = "-r" if typed[-1] == "-rf" else typed[-1]
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: No such option '{option}'.{known} Text that begins with '-' goes "
+        f"after '--': backstory {typed[0]} -- ...",
+    )
+
+
+def test_other_commands_name_only_the_unknown_option(shell: Shell) -> None:
+    done = shell.run("eval", "--frobnicate")
+
+    assert done.stderr.endswith("Error: No such option '--frobnicate'.\n")
+
+
 def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
     done = shell.run("curat", "tea")
 

@@ -252,6 +252,8 @@ def test_what_cannot_be_asked_at_all_is_an_error(asked: Shell, tmp_path: Path) -
     ]
     assert done[-1].returncode == 2
     assert [each.stdout for each in done[:5]] == [""] * 5
+    # What was found out is not lost with the picture.
+    assert done[5].stdout.startswith("Questions with an answer\n")
 
 
 def test_a_question_is_asked_at_its_own_time(asked: Shell, tmp_path: Path) -> None:

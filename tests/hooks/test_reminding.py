@@ -105,6 +105,39 @@ def test_a_hook_reminds_of_the_same_as_a_memory(memory: Memory, session: str) ->
     assert told > 15
 
 
+@pytest.mark.parametrize("embedder", ["none", "minilm"])
+def test_nobody_is_reminded_of_a_warm_up(tmp_path: Path, embedder: str) -> None:
+    ready = "Hello! I'm ready to help you explore the greenhouse firmware codebase."
+    asked = "The greenhouse firmware codebase has its drivers in src/sensors."
+    settings = (f"embedder.name={embedder}", "embedder.in_background=false")
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        for number in range(60):
+            memory.record("other", "user", f"plum{number} pear{number}")
+        for session, parent, said in (
+            ("warm", None, ["Warmup", ready]),
+            ("silent", "gone", [ready.replace("Hello", "Greetings")]),
+            ("asked", None, ["Where are the drivers?", asked]),
+        ):
+            for text in said:
+                memory.record(
+                    session,
+                    "assistant" if text == said[-1] else "user",
+                    text,
+                    host="claude-code",
+                    project=PROJECT,
+                    parent=parent,
+                )
+        memory.index()
+        memory.embed()
+        prompt = "explore the greenhouse firmware codebase"
+        context = memory.context(prompt, project=PROJECT)
+        told = remind(memory, prompt, session="new", cwd=PROJECT)
+
+    for text in (context.text, told):
+        assert asked in text
+        assert "ready to help" not in text
+
+
 def test_a_prompt_that_names_a_day_needs_the_memory(memory: Memory) -> None:
     with pytest.raises(NeedsMemory):
         remind(memory, "what about Contoso yesterday?", session=SESSION, cwd=PROJECT)

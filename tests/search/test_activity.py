@@ -32,7 +32,7 @@ class Diary:
         )
 
     # Any: whatever a search takes.
-    def days(self, query: str, **where: Any) -> list[object]:
+    def days(self, query: str, **where: Any) -> list[tuple[str, list[object]]]:
         """What was done, without what is the same for all sessions."""
         found = self.memory.search(query, **where).activity
         return [
@@ -96,6 +96,42 @@ def test_a_question_about_days_is_answered_by_day_and_project(week: Diary) -> No
     )
     assert week.days("was habe ich letzte Woche gemacht") == last_week
     assert week.days("what happened on 2026-02-19") == [NINETEENTH]
+    assert week.days("what did I do between 2026-02-18 and 2026-02-20") == [NINETEENTH]
+    assert [day for day, _ in week.days("what have we done since 19 February")] == [
+        "2026-02-25",
+        "2026-02-19",
+    ]
+
+
+def test_a_question_may_name_a_project(week: Diary) -> None:
+    seeds = [("2026-02-17", [(GARDEN, [("seeds", 1, "20:00", "20:00")])])]
+    shelf = (
+        "2026-02-17",
+        [(SHELF, [("isbn", 1, "08:00", "08:00"), ("loans", 2, "09:00", "09:30")])],
+    )
+
+    assert week.days("what did I do in garden last week?") == seeds
+    assert week.days("What did we work on in the `Garden` repo last week") == seeds
+    assert week.days("my bookshelf sessions of last week") == [NINETEENTH, shelf]
+    assert week.days("what did I do in bookshelf", date_to="2026-02-18", days=30) == (
+        [shelf]
+    )
+    # A word that is no project, more than a project, and nobody who did it.
+    assert week.days("what did I do in the kitchen last week?") == []
+    assert week.days("what did I do about seeds in garden last week?") == []
+    assert week.days("garden last week") == []
+
+
+def test_a_question_about_a_project_says_nothing_about_other_projects(
+    week: Diary,
+) -> None:
+    found = week.memory.search("what did I do in garden on 2026-02-19?")
+    overview = week.memory.search("what did I do in garden on 2026-02-17?")
+
+    assert found.activity is None
+    assert "nothing was said on those days" not in found.notices
+    assert overview.activity is not None
+    assert overview.notices == ()
 
 
 def test_filters_narrow_it(week: Diary) -> None:
@@ -174,6 +210,17 @@ def test_subagents_count_with_their_parent(diary: Diary) -> None:
         ("2026-02-17", [(SHELF, [("parent", 2, "09:00", "09:10")])]),
     ]
     assert nineteenth is not None
+
+
+def test_a_day_is_not_made_of_warm_ups(diary: Diary) -> None:
+    claude = {"host": "claude-code", "project": SHELF}
+    diary.say("asked", "2026-02-17T09:00Z", "Warm up the oven first", **claude)
+    diary.say("warm", "2026-02-17T10:00Z", "Warmup", **claude)
+    diary.say("ready", "2026-02-18T10:00Z", "Warmup", parent="gone", **claude)
+
+    assert diary.days("last week") == [
+        ("2026-02-17", [(SHELF, [("asked", 1, "09:00", "09:00")])])
+    ]
 
 
 def test_the_daily_log_of_a_day_is_named(week: Diary) -> None:

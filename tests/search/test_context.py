@@ -125,6 +125,28 @@ def test_no_more_memories_than_wanted(tmp_path: Path) -> None:
         assert len(memory.context("what did I say about walrus today?").memories) == 2
 
 
+def test_by_words_alone_the_neighbours_of_what_fits_do_not_fit(
+    tmp_path: Path,
+) -> None:
+    said = (
+        ("user", "port of the metrics exporter?"),
+        ("assistant", "Port 9100."),
+        ("user", "数据库备份保存多久？"),
+        ("assistant", "每日备份保存七天。"),
+        ("user", "and the restaurant for friday?"),
+        ("assistant", "Sakura Sushi in Shibuya."),
+    )
+    by_words = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=by_words, clock=lambda: NOW) as memory:
+        for role, text in said:
+            memory.record("chat", role, text, sent_at=NOW)
+        context = memory.context("数据库备份保存多久？", project=tmp_path)
+
+    assert [(hit.text, hit.reply and hit.reply.text) for hit in context.memories] == [
+        (said[2][1], said[3][1])
+    ]
+
+
 def test_whatever_goes_wrong_the_prompt_goes_on(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -237,6 +237,10 @@ def fill_with_errors(memory: Memory) -> None:
         (SHOP, "write a docstring for this function", []),
         (INFRA, "continue", []),
         (TRIPS, "add a dark mode toggle to the settings page", []),
+        # They name a time, but do not ask what was said then.
+        (SHOP, "the deployment test has been failing since February, why?", []),
+        (SHOP, "in February the login form still worked, fix it", []),
+        (SHOP, "use the fonts that we added in February", ["invoices"]),
         # These are about another project.
         (TRIPS, "why is the build slow?", []),
         (TRIPS, "which database version do we run?", []),
@@ -518,6 +522,21 @@ def test_who_asks_what_was_done_is_given_the_sessions_of_the_project(
         '- [Conversation 2026-02-08 "edits"] 22 messages, session: edits',
     ]
     assert context.memories == ()
+
+
+def test_who_asks_what_was_done_elsewhere_is_given_those_sessions(
+    memory: Memory,
+) -> None:
+    context = memory.context("What did we do in shop in February?", project=INFRA)
+    silence = memory.context("What did we do in shop in January?", project=INFRA)
+
+    assert [line for line in context.text.splitlines() if line[:2] == "- "] == [
+        '- [Conversation 2026-02-27 "slow tests"] 10 messages, session: slow tests',
+        '- [Conversation 2026-02-24 "invoices"] 5 messages, session: invoices',
+        '- [Conversation 2026-02-21 "refunds"] 10 messages, session: refunds',
+        '- [Conversation 2026-02-08 "edits"] 22 messages, session: edits',
+    ]
+    assert "## Relevant Memories" not in silence.text
 
 
 def test_a_new_user_is_reminded_of_the_first_conversations(tmp_path: Path) -> None:

@@ -831,7 +831,7 @@ def a_stuck_search(folder: Path, *stuck: str) -> Iterator[Callable[[], SearchRes
         def search() -> SearchResult:
             return found.search(
                 RESTAURANT,
-                TunedProfile(retriever),
+                TunedProfile(retriever, memory._parts.history),
                 now=NOW,
                 until=time.monotonic() + SEARCH_S,
             )

@@ -166,6 +166,31 @@ def test_another_fact_about_the_same_subject_replaces_nothing(
     assert say(first) == (session, None)
 
 
+def test_a_question_whose_answer_was_replaced_comes_after_the_newer_one(
+    tmp_path: Path,
+) -> None:
+    said = (
+        ("asked", "user", "Which queue do the mails go through?"),
+        ("asked", "assistant", "The mails go through the queue in RabbitMQ."),
+        ("moved", "user", "We moved the queue for mails from RabbitMQ to Postgres."),
+    )
+    by_words = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=by_words, clock=lambda: NOW) as memory:
+        for number, (session, role, text) in enumerate(said):
+            at = NOW - timedelta(days=30 - number)
+            memory.record(session, role, text, sent_at=at, project=LOANS, title=session)
+        query = "which queue for mails?"
+        found = memory.search(query, sources=["message"])
+        first = memory.search(query, sources=["message"], limit=1)
+
+    assert [say(hit) for hit in found.hits if "queue" in hit.text] == [
+        ("moved", None),
+        ("asked", "moved"),
+        ("asked", "moved"),
+    ]
+    assert list(map(say, first.hits)) == [("moved", None)]
+
+
 def test_who_asks_for_what_was_used_originally_gets_the_older_one_first(
     memory: Memory,
 ) -> None:

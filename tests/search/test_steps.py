@@ -89,6 +89,28 @@ def test_the_outcome_of_a_turn_stands_before_the_steps_of_any(
     assert memory.search(query).hits[0].text == answer
 
 
+@pytest.mark.parametrize(
+    ("query", "steps_first"),
+    [
+        ("run the tests", 1),
+        # This means just what it says.
+        ('"run the tests"', 5),
+    ],
+)
+def test_a_few_plain_words_mean_more_than_the_steps_that_have_them(
+    memory: Memory, query: str, steps_first: int
+) -> None:
+    is_step = [hit.text in STEPS for hit in memory.search(query).hits]
+
+    assert is_step.index(False) == steps_first
+
+
+def test_many_plain_words_may_mean_a_step(memory: Memory) -> None:
+    query = "let me run the tests to see if they pass"
+
+    assert memory.search(query).hits[0].text == f"Now {query}."
+
+
 def test_what_nobody_talked_about_is_not_answered_by_steps(memory: Memory) -> None:
     found = memory.search("flaky test")
 

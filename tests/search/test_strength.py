@@ -78,23 +78,32 @@ def test_what_shares_nothing_with_the_query_is_irrelevant(
 
 def test_for_a_word_that_nothing_has_only_what_is_near_is_shown() -> None:
     # What a profile shows does not depend on what it was retrieved with.
-    profile = TunedProfile(None)  # type: ignore[arg-type]
-    near, far = (
+    profile = TunedProfile(None, None)  # type: ignore[arg-type]
+    near, far, order, request = (
         Hit(
             HitSource.MESSAGE,
             0.2,
             Strength.WEAK,
             text,
             text,
-            parts=(ScorePart("cosine", cosine),),
+            parts=(ScorePart("cosine", cosine), ScorePart("agentic", agentic)),
         )
-        for text, cosine in (("sushi", 0.35), ("continue", 0.25))
+        for text, cosine, agentic in (
+            ("sushi", 0.35, 0.0),
+            ("continue", 0.25, 0.0),
+            ("commit", 0.45, 1.0),
+            ("deploy the second server", 0.4, 1.0),
+        )
     )
 
     shown, notices = profile.finish(
         parse_query("zzzzqqqq", today=None), [], [near, far], 10
     )
+    others, notices_too = profile.finish(
+        parse_query("zzzzqqqq", today=None), [], [order, request], 10
+    )
     none, silence = profile.finish(parse_query("zzzzqqqq", today=None), [], [far], 10)
 
     assert (shown, notices) == ([near], ["nothing matches well; these are the nearest"])
+    assert (others, notices_too) == ([request], notices)
     assert (none, silence) == ([], [])

@@ -117,22 +117,40 @@ def test_what_a_search_ranks_high_helps_as_much_as_what_is_near_by_itself() -> N
     assert choose_worthy([first, third, near, poor], SHOP) == [near, first, third]
 
 
-def test_on_a_day_that_the_prompt_names_whatever_answers_is_wanted() -> None:
-    day = (ScorePart("day", 1.0),)
-    said, weak = (
-        replace(a_hit(), parts=day),
-        replace(a_hit(), parts=day, strength=Strength.WEAK),
-    )
+def on_day(hit: Hit) -> Hit:
+    return replace(hit, parts=(*hit.parts, ScorePart("day", 1.0)))
 
-    assert choose_worthy([a_hit(), said, weak], SHOP) == [said]
+
+def test_on_a_day_that_the_prompt_asks_for_whatever_answers_is_wanted() -> None:
+    said = on_day(a_hit(cosine=0.1, rarity=0.1))
+    weak = replace(said, strength=Strength.WEAK)
+
+    assert choose_worthy([a_hit(), said, weak], SHOP, asks_for_days=True) == [said]
+
+
+def test_on_a_day_that_the_prompt_only_names_less_is_enough() -> None:
+    near = on_day(a_hit(cosine=0.3, rarity=0.45))
+    strong = replace(on_day(a_hit(cosine=0.2, rarity=0.3)), strength=Strength.STRONG)
+    # "The tests fail since Monday": much of that day is about tests.
+    common = on_day(a_hit(cosine=0.4, rarity=0.3))
+    far = on_day(a_hit(cosine=0.1, rarity=0.7))
+    alone = a_hit(cosine=0.0, rarity=0.3)
+    half, third = (
+        replace(on_day(alone), parts=(*on_day(alone).parts, ScorePart("coverage", it)))
+        for it in (0.5, 0.35)
+    )
+    days = [near, strong, common, far, half, third]
+
+    assert choose_worthy(days, SHOP) == [near, strong, half]
+    assert choose_worthy([a_hit(cosine=0.3, rarity=0.45), common], SHOP) == []
+    assert choose_worthy([common, a_hit()], SHOP) == [a_hit()]
 
 
 def test_on_a_named_day_too_thanks_and_other_projects_are_left_out() -> None:
-    day = (ScorePart("day", 1.0), ScorePart("agentic", 1.0))
-    thanks = replace(a_hit(), parts=day, text="thanks!", role=Role.USER)
-    elsewhere = replace(a_hit(), parts=day, project="/home/ada/garden")
+    thanks = on_day(replace(a_hit(), text="thanks!", role=Role.USER))
+    elsewhere = on_day(a_hit(project="/home/ada/garden"))
 
-    assert choose_worthy([thanks, elsewhere], SHOP) == []
+    assert choose_worthy([thanks, elsewhere], SHOP, asks_for_days=True) == []
 
 
 def test_where_no_project_is_known_all_projects_count_alike() -> None:

@@ -15,6 +15,7 @@ WORDS = """
     2025 2026-02-01 1.2.2026 8th may march mar dec jun sept monday tue tues sun fri
     heute gestern letzte woche diesen monat letztes jahr im seit mai januar oktober
     recent recently latest newest current currently these days lately zuletzt neulich
+    since seit from to until between and bis - –
     aktuell neueste names my our parser invoices decide monitor summary maybe
 """
 

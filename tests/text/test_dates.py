@@ -75,6 +75,27 @@ def days(text: str) -> list[str]:
         ("2 years ago", "2024-01-01..2024-12-31"),
         ("a few days ago", "2026-02-27..2026-03-03"),
         ("a couple of weeks ago", "2026-02-09..2026-03-01"),
+        ("9-12 November", "2025-11-09..2025-11-12"),
+        ("from the 9th to 12th of November 2024", "2024-11-09..2024-11-12"),
+        ("November 9 – 12, 2024", "2024-11-09..2024-11-12"),
+        ("between January and March", "2026-01-01..2026-03-31"),
+        ("from November to February 2025", "2024-11-01..2025-02-28"),
+        ("between 8 May 2023 and the 2 June 2023", "2023-05-08..2023-06-02"),
+        ("2026-02-01 - 2026-02-03", "2026-02-01..2026-02-03"),
+        ("from yesterday to today", "2026-03-03..2026-03-04"),
+        ("between Monday and Tuesday", "2026-03-02..2026-03-03"),
+        ("from Tuesday to Friday", "2026-02-24..2026-02-27"),
+        ("from Friday to Tuesday", "2026-02-27..2026-03-03"),
+        ("von gestern bis heute", "2026-03-03..2026-03-04"),
+        ("2月9日到2月12日", "2026-02-09..2026-02-12"),
+        ("since Monday", "2026-03-02..2026-03-04"),
+        ("since the 8 May 2025 release", "2025-05-08..2026-03-04"),
+        ("since January", "2026-01-01..2026-03-04"),
+        ("since 2025", "2025-01-01..2026-03-04"),
+        ("since last week", "2026-02-23..2026-03-04"),
+        ("seit letzter Woche", "2026-02-23..2026-03-04"),
+        ("seit Januar", "2026-01-01..2026-03-04"),
+        ("since today", "2026-03-04"),
         ("past 7 days", "2026-02-25..2026-03-04"),
         ("the last two weeks", "2026-02-18..2026-03-04"),
         ("last 2 months", "2026-01-04..2026-03-04"),
@@ -125,6 +146,8 @@ def test_a_text_names_days(text: str, expected: str) -> None:
         "2026-02-30",
         "30 February 2026",
         "32 May",
+        "30 to 12 May",
+        "since 30 February",
         "2026-13-01",
         "1.2.3",
         "version 10.2.20261",
@@ -138,7 +161,7 @@ def test_a_text_names_no_days(text: str) -> None:
 
 
 def test_several_days_are_found_in_order_with_their_places() -> None:
-    text = "Between May 8, 2023 and last week"
+    text = "Both on May 8, 2023 and last week"
 
     assert find_days(text, today=TODAY) == (
         FoundDays(DayRange(date(2023, 5, 8), date(2023, 5, 8)), 8, 19),

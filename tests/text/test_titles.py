@@ -22,6 +22,8 @@ from tests.grid import cases
         pytest.param("<ide_selection>x</ide_selection> fix", "fix", id="a selection"),
         pytest.param("<ide_selection>" + "x" * 50, "", id="a tag that is cut off"),
         pytest.param("[Request interrupted by user]", "", id="an interruption"),
+        pytest.param("[image]\n[image]", "", id="images"),
+        pytest.param("[image] is green", "[image] is green", id="about an image"),
         pytest.param("# Plan: tabs\n\n## Why\nx", "Plan: tabs", id="a heading"),
         pytest.param(
             "Implement the following plan:\n\n# Plan: tabs\n\n## Why\nBecause",

@@ -244,7 +244,18 @@ class Command(click.Command):
                         f"'{exc.option_name}' goes before the command: "
                         f"{program} {exc.option_name} {value} {command} ..."
                     )
+            if any(map(_is_any_text, self.params)):
+                # People search for flags, too.
+                ctx.fail(
+                    f"{exc.format_message()} Text that begins with '-' goes after "
+                    f"'--': {ctx.command_path} -- ..."
+                )
             raise
+
+
+def _is_any_text(param: click.Parameter) -> bool:
+    is_argument = isinstance(param, click.Argument) and param.metavar is None
+    return is_argument and param.required and param.nargs == -1
 
 
 class Group(click.Group):

@@ -173,15 +173,16 @@ def _report(
     flags: EvalFlags,
 ) -> None:
     scores = score_answers(answers)
+    # First what took long to find out; then what may not be writable.
+    if flags.as_json:
+        click.echo(to_json(scores_object(name, scores, problems)))
+    else:
+        echo_lines(render_scores(scores))
     if flags.details is not None:
         lines = [orjson.dumps(answer_object(answer)) + b"\n" for answer in answers]
         _write(flags.details, b"".join(lines))
     if flags.picture is not None:
         _write(flags.picture, draw_scores(f"backstory eval: {name}", scores).encode())
-    if flags.as_json:
-        click.echo(to_json(scores_object(name, scores, problems)))
-    else:
-        echo_lines(render_scores(scores))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,9 +3,16 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import groupby
+from pathlib import PureWindowsPath
 
 from backstory.search.request import Request
-from backstory.store.base.history import HistoryStore, find_exactly_named
+from backstory.search.sessions import list_sessions
+from backstory.search.warm_ups import find_warm_ups
+from backstory.store.base.history import (
+    HistoryStore,
+    SessionFilter,
+    find_exactly_named,
+)
 from backstory.store.base.index import (
     ActiveSession,
     Note,
@@ -13,7 +20,8 @@ from backstory.store.base.index import (
     UnitFilter,
 )
 from backstory.text.cut import one_line
-from backstory.text.query import asks_what_was_done
+from backstory.text.query import asks_what_was_done, find_asked_project
+from backstory.text.words import fold
 from backstory.values.activity import (
     Activity,
     DayActivity,
@@ -28,7 +36,7 @@ from backstory.values.moments import (
     start_of_day,
 )
 from backstory.values.structs import Struct, replace
-from backstory.values.units import MESSAGES, UnitKind
+from backstory.values.units import MESSAGES, Container, SessionRef, UnitKind
 
 # More than ten years; nobody reads an overview of more.
 _MAX_DAYS = 4_000
@@ -66,9 +74,16 @@ def find_activity(
     is_limited = request.period.first is not None
     if not request.sources & {HitSource.MESSAGE, HitSource.SESSION}:
         return None
-    if not asks_what_was_done(request.query, on_given_days=is_limited):
-        return None
-    days = _list_days(request, today=now.astimezone().date())
+    today = now.astimezone().date()
+    is_about_all = asks_what_was_done(request.query, on_given_days=is_limited)
+    if not is_about_all:
+        if not (request.query.days or is_limited):
+            return None
+        narrowed = _narrow_to_project(request, history, today)
+        if narrowed is None:
+            return None
+        request = narrowed
+    days = _list_days(request, today=today)
     spans = [(start_of_day(day), start_of_day(day + _DAY)) for day in days]
     where = replace(request.to_filter(), kinds=MESSAGES)
     active = index.count_by_session(spans, where)
@@ -76,6 +91,8 @@ def find_activity(
         days[number]: parts
         for number, parts in _group(active, _Roots(history, active).find).items()
     }
+    if not by_day and not is_about_all:
+        return None  # elsewhere, something may have been said on those days
     return _to_overview(by_day, history, _find_logs(request, index, by_day))
 
 
@@ -114,6 +131,32 @@ def _share(counts: Sequence[int]) -> int:
     return most
 
 
+def _narrow_to_project(
+    request: Request, history: HistoryStore, today: date
+) -> Request | None:
+    """The request, if it asks what was done in a project, for this project alone."""
+    names = {
+        fold(PureWindowsPath(folder).name): PureWindowsPath(folder).name
+        for folder in history.list_projects()
+    }
+    asked = find_asked_project(
+        request.query,
+        names,
+        today=today,
+        on_given_days=request.period.first is not None,
+    )
+    if asked is None:
+        return None
+    name, query = asked
+    found = list_sessions(history, SessionFilter(), project=names[name])
+    containers: frozenset[Container] = frozenset(
+        SessionRef(session.session_id) for session in found
+    )
+    if request.containers is not None:
+        containers &= request.containers
+    return replace(request, query=query, containers=containers)
+
+
 # -- days ---
 
 
@@ -147,11 +190,15 @@ def _local_day(microseconds: int) -> date:
 
 
 class _Roots:
-    """Finds the session that a person sees: a subagent's is its parent's."""
+    """Finds the session that a person sees: a subagent's is its parent's.
+
+    Warm-ups are none: nobody asked for anything in them.
+    """
 
     def __init__(self, history: HistoryStore, active: Iterable[ActiveSession]) -> None:
         self._history = history
         self._sessions = history.get_sessions({each.session_id for each in active})
+        self._warm_ups = find_warm_ups(history, self._sessions.values())
         self._by_name: dict[tuple[str, str], Session | None] = {
             (each.host, each.native_id): each for each in self._sessions.values()
         }
@@ -159,6 +206,8 @@ class _Roots:
     def find(self, session_id: int) -> Session | None:
         session = self._sessions.get(session_id)
         if session is None or session.kind is not SessionKind.CONVERSATION:
+            return None
+        if session_id in self._warm_ups:
             return None
         for _ in range(_MAX_DEPTH):
             parent = self._find_parent(session)

@@ -7,6 +7,7 @@ own reader. A hook has no time for more, and imports nothing that only others ne
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from backstory.text.excerpts import find_words
 from backstory.text.rarity import rarity
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import STOP_WORDS, fold, word_set
@@ -106,7 +107,8 @@ def choose_by_words(query: Query, reader: "WordsReader") -> dict[int, float]:
             for unit_id, score in _match_several(query.subject, total, reader)
             if unit_id not in scores
         }
-    return {unit_id: scores[unit_id] for unit_id in _choose(list(scores), reader)}
+    chosen = _choose(list(scores), query, reader)
+    return {unit_id: scores[unit_id] for unit_id in chosen}
 
 
 def _match_rare(
@@ -143,8 +145,12 @@ def _match_several(
     return [row for row in best_first if row[1] >= least]
 
 
-def _choose(matched: Sequence[int], reader: "WordsReader") -> list[int]:
-    """The first units that belong to the project and say something new."""
+def _choose(matched: Sequence[int], query: Query, reader: "WordsReader") -> list[int]:
+    """The first units that belong to the project and say something new.
+
+    A message is also found by the words of its neighbours. This helps to find the
+    answer to a question, which is shown with the question anyway.
+    """
     chosen: dict[int, frozenset[str]] = {}
     considered = 0
     # In portions: usually, the first few are enough.
@@ -157,7 +163,11 @@ def _choose(matched: Sequence[int], reader: "WordsReader") -> list[int]:
             is_repeat = any(
                 overlap(own, other) > DUPLICATE_SHARE for other in chosen.values()
             )
-            if not is_repeat and says_something(each.text, is_agentic=each.is_agentic):
+            if (
+                not is_repeat
+                and says_something(each.text, is_agentic=each.is_agentic)
+                and find_words(each.text, query, limit=1)
+            ):
                 chosen[each.unit_id] = own
             if considered == _CONSIDERED:
                 return list(chosen)
@@ -203,6 +213,11 @@ def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
     if len(words) >= _QUESTION_WORDS:
         words |= _find_words(reply)
     return len(words) >= _LEAST_WORDS
+
+
+def is_nod(text: str) -> bool:
+    """Whether a message of a session with tools is only an order, or a "done"."""
+    return len(_find_words(text)) < _QUESTION_WORDS
 
 
 def judge_turn(

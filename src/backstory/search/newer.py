@@ -7,7 +7,9 @@ older one says that there is a newer one.
 
 from collections.abc import Sequence
 
+from backstory.search.hydrate import add_replies
 from backstory.search.projects import is_same_project
+from backstory.store.base.history import HistoryStore
 from backstory.text.patterns import lazy_pattern
 from backstory.text.revisions import (
     Statement,
@@ -57,6 +59,23 @@ def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
             best = max(last, key=lambda hit: hit.score)
             marked[number] = replace(hits[number], newer=best)
     return marked
+
+
+def mark_questions(hits: Sequence[Hit], history: HistoryStore) -> list[Hit]:
+    """The hits; a question whose answer was replaced points to the newer one, too."""
+    newer = {
+        hit.message_id: hit.newer
+        for hit in hits
+        if hit.newer is not None and hit.role is Role.ASSISTANT
+    }
+    if not newer:
+        return list(hits)
+    return [
+        replace(hit, newer=newer.get(answered.reply.message_id))
+        if hit.newer is None and answered.reply is not None
+        else hit
+        for hit, answered in zip(hits, add_replies(hits, history), strict=True)
+    ]
 
 
 def put_newer_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:

@@ -3,6 +3,7 @@
 from backstory.text.patterns import lazy_pattern
 
 NOTHING_SAID = "nothing was said on those days"
+ONLY_NEAREST = "nothing matches well; these are the nearest"
 
 _MISSING = lazy_pattern(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 

@@ -41,6 +41,7 @@ from backstory.search.sections import (
     make_section,
     write_frame,
 )
+from backstory.search.warm_ups import without_warm_ups
 from backstory.search.worth import choose_worthy, is_of_project
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import (
@@ -58,6 +59,7 @@ from backstory.text.memories_frame import (
     keep_all,
 )
 from backstory.text.private import drop_private
+from backstory.text.query import asks_what_was_done
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role, Session
@@ -251,9 +253,13 @@ class PromptContext:
                 request, lambda hit: is_of_project(hit, folder) and is_of_others(hit)
             )
         if worthy is None:
-            hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            hits = list(add_outcomes(hits, self._history))
-            worthy = add_newer(query, choose_worthy(hits, folder), hits)
+            found = filter(is_of_others, self._search.find_hits(request).hits)
+            asked = without_warm_ups(found, self._history)
+            hits = list(add_outcomes(asked, self._history))
+            worthy = choose_worthy(
+                hits, folder, asks_for_days=asks_what_was_done(query)
+            )
+            worthy = add_newer(query, worthy, hits)
         else:
             worthy = list(add_outcomes(worthy, self._history))
         return tuple(_show_replies_once(worthy))
@@ -263,7 +269,8 @@ class PromptContext:
     ) -> list[str]:
         """The sessions of the project if a prompt asks what was done on some days.
 
-        Empty if there are so few that their messages say it better.
+        If it names another project, those of that one. Empty if there are so few that
+        their messages say it better.
         """
         if not query.days or not self._options.max_memories:
             return []
@@ -271,6 +278,7 @@ class PromptContext:
             query, REMEMBERED, folder=folder, is_for_agent=True
         )
         activity = self._search.find_activity(request)
+        names_project = not asks_what_was_done(query)
         own = {each.session_id for each in asking}
         lines = (
             write_session(
@@ -278,14 +286,16 @@ class PromptContext:
             )
             for day in (activity.days if activity else ())
             for project in day.projects
-            if folder is None
+            if names_project
+            or folder is None
             or project.project is None
             or is_same_project(project.project, folder)
             for each in project.sessions
             if each.session.session_id not in own
         )
         listed = list(islice(lines, _MAX_SESSIONS))
-        return listed if len(listed) > self._options.max_memories else []
+        is_enough = names_project or len(listed) > self._options.max_memories
+        return listed if is_enough else []
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
         """A check whether a hit is what a daily log says about the asking session.

@@ -55,6 +55,10 @@ _LONG_ANSWER_WEIGHT = 0.75
 # it rises to one. What an agent says right before it uses a tool is a step.
 _STEP_WEIGHT, _ANSWER_WEIGHT = 0.5, 0.75
 _FEW_BYTES, _ANSWER_BYTES = 60, 300
+# A shorter step only announces the next call: "Now let me run the tests" is no exact
+# match of "run the tests". Whoever types more words than this means just these.
+_STEP_BYTES = 150
+_FEW_WORDS = 3
 _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES = 0.8, 15, 60
 # If a query names one of several people, the weight of what the others said.
 _OTHERS_WEIGHT = 0.8
@@ -148,6 +152,7 @@ def to_candidates(
     """
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
+    is_plain = not query.phrases and 1 < len(query.terms) <= _FEW_WORDS
     on_days = _find_on_days(query, found.units.values())
 
     def to_candidate(unit: Unit) -> Candidate:
@@ -161,7 +166,8 @@ def to_candidates(
             container,
             found.words.get(unit_id, 0.0),
             found.cosines.get(unit_id),
-            unit_id in with_text,
+            unit_id in with_text
+            and not (is_plain and part.is_step and size < _STEP_BYTES),
             unit_id in on_days,
             None if said_at is None else max(0.0, now_us - said_at) / _DAY_US,
             _role_weight(kind, size, is_agentic, part.is_step)

@@ -20,7 +20,7 @@ from backstory.search.activity import find_activity
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
 from backstory.search.newer import put_newer_first
-from backstory.search.notices import NOTHING_SAID
+from backstory.search.notices import NOTHING_SAID, ONLY_NEAREST
 from backstory.search.own_project import (
     KEPT_APART,
     OwnProject,
@@ -265,10 +265,12 @@ class Search:
         """Add replies, and whatever else tells a person about the hits."""
         activity = self.find_activity(request)
         if activity is not None and activity.days:
-            result = replace(result, activity=activity)
+            # It is about the hits, and the days answer better.
+            notices = filter(ONLY_NEAREST.__ne__, result.notices)
+            result = replace(result, notices=tuple(notices), activity=activity)
         elif activity is not None:
-            notices = dict.fromkeys((*result.notices, NOTHING_SAID))
-            result = replace(result, notices=tuple(notices))
+            said = dict.fromkeys((*result.notices, NOTHING_SAID))
+            result = replace(result, notices=tuple(said))
         elif result.is_weak and not request.period.why_empty:
             meant = self._suggest(request)
             result = replace(result, notices=(*result.notices, *meant))
@@ -309,7 +311,7 @@ class Search:
             with retriever.index.one_view():
                 result = HitSearch(self._history, retriever.index).search(
                     request,
-                    choose_profile(request.profile, retriever),
+                    choose_profile(request.profile, retriever, self._history),
                     now=self._clock(),
                     until=until,
                 )
@@ -381,7 +383,7 @@ class Search:
             with retriever.index.one_view():
                 found, notices = ChunkSearch(self._history, retriever.index).recall(
                     request,
-                    choose_profile(request.profile, retriever),
+                    choose_profile(request.profile, retriever, self._history),
                     now=self._clock(),
                     until=until,
                 )
@@ -457,10 +459,11 @@ class Search:
         if request.own.is_isolated:
             return ()  # it may be a word of another project
         # Most searches find something.
-        from backstory.search.suggest import suggest
+        from backstory.search.suggest import suggest, tell_of_session
 
         try:
-            return suggest(request.query, self._history, self._files.index)
+            meant = suggest(request.query, self._history, self._files.index)
+            return (*meant, *tell_of_session(request.query, self._history))
         except StoreProblem:
             return ()  # suggestions need an index
 

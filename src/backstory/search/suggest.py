@@ -1,17 +1,21 @@
-"""Suggest a spelling for words of a query that nobody ever said."""
+"""Suggest what was meant by words of a query that nobody ever said."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 
-from backstory.errors import StoreProblem
+from backstory.errors import BackstoryError, StoreProblem
+from backstory.search.sessions import get_session
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex, UnitFilter
 from backstory.text.query import can_be_corrected, near_spellings
+from backstory.text.shell import show_command
 from backstory.text.words import word_set
 from backstory.values.query import Query, Term
 from backstory.values.units import MESSAGES
 
+# Something shorter may be any number.
+_MIN_ID_CHARS = 7
 # How many messages are checked for a word that may have been meant.
 _MAX_CHECKED = 20
 
@@ -26,6 +30,19 @@ def suggest(query: Query, history: HistoryStore, index: SearchIndex) -> tuple[st
         for term, word in _find_near_words(query.subject, history, index):
             meant = meant.replace(term.text, word)
     return () if meant == query.text else (f"did you mean '{meant}'?",)
+
+
+def tell_of_session(query: Query, history: HistoryStore) -> tuple[str, ...]:
+    """A notice if what was typed is the id of a session, or how an id begins."""
+    typed = query.text
+    has_digit = any(map(str.isdigit, typed))
+    if len(typed) < _MIN_ID_CHARS or len(typed.split()) > 1 or not has_digit:
+        return ()
+    try:
+        session = get_session(history, typed)
+    except BackstoryError:
+        return ()
+    return (f"a session has this id: {show_command(session.native_id)}",)
 
 
 def _find_near_words(

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Protocol
 
-from backstory.search.newer import mark_replaced, put_newer_first
-from backstory.search.notices import NOTHING_SAID
+from backstory.search.by_words import is_nod
+from backstory.search.newer import mark_questions, mark_replaced, put_newer_first
+from backstory.search.notices import NOTHING_SAID, ONLY_NEAREST
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.speakers import find_said_by_others
@@ -21,6 +22,7 @@ from backstory.search.strength import (
     may_help,
 )
 from backstory.search.weights import Weights
+from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit, Recalled
 from backstory.values.query import Query
@@ -100,6 +102,7 @@ class TunedProfile(FrozenStruct):
     """The formulas that measured best; see docs/explanation/ranking.md."""
 
     retriever: Retriever
+    history: HistoryStore
     chunk_widths: ClassVar[tuple[int, ...]] = (1, 4, 16)
     ranks_warm_ups_last: ClassVar[bool] = True
 
@@ -176,24 +179,33 @@ class TunedProfile(FrozenStruct):
     ) -> tuple[Sequence[Hit], list[str]]:
         if query.days and not query.subject:
             return hits[:limit], [] if hits else [NOTHING_SAID]
-        hits = put_newer_first(query, mark_replaced(query, hits))
+        hits = mark_questions(mark_replaced(query, hits), self.history)
+        hits = put_newer_first(query, hits)
         if not are_all_weak(hits):
             return choose_shown(hits, limit), []
-        near = [hit for hit in noise if hit.part("cosine") >= _LEAST_NEAR]
+        near = filter(_may_be_near, noise)
         nearest = find_nearest([*hits, *near], limit)
-        notice = "nothing matches well; these are the nearest"
-        return nearest, [notice] if nearest else []
+        return nearest, [ONLY_NEAREST] if nearest else []
 
     def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
         hits = mark_replaced(query, [each.hit for each in chosen])
         return [replace(each, hit=hit) for each, hit in zip(chosen, hits, strict=True)]
 
 
-def choose_profile(name: str, retriever: Retriever) -> Profile:
+def _may_be_near(hit: Hit) -> bool:
+    """Whether a hit without any word of the query may have to do with it.
+
+    An order such as "commit" is near many words that were never said.
+    """
+    is_near = hit.part("cosine") >= _LEAST_NEAR
+    return is_near and not (hit.part("agentic") and is_nod(hit.text))
+
+
+def choose_profile(name: str, retriever: Retriever, history: HistoryStore) -> Profile:
     """The profile that the setting ``ranking.profile`` names."""
     if name == "spec":
         # Few people choose it.
         from backstory.search.spec_profile import SpecProfile
 
         return SpecProfile(retriever)
-    return TunedProfile(retriever)
+    return TunedProfile(retriever, history)

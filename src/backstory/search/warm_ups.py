@@ -1,19 +1,11 @@
-"""Find warm-ups: sessions that an agent program starts by itself, to be ready.
+"""Find warm-ups: sessions in which nobody asked for anything."""
 
-Claude Code 2.0 (seen in 2.0.37 to 2.0.44, 2025-11) starts subagents before anybody asks
-for anything, so that the first real one starts quickly. Their only prompt is "Warmup",
-or is not recorded at all; their only answer is that they are ready.
-"""
-
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from backstory.store.base.history import HistoryStore
-from backstory.values.history import Message, Role, Session
-
-_HOST = "claude-code"
-_PROMPT = "warmup"
-# The prompt and the answer.
-_MAX_MESSAGES = 2
+from backstory.text.warm_ups import is_warm_up, may_be_warm_up
+from backstory.values.history import Session
+from backstory.values.hits import Hit
 
 
 def find_warm_ups(history: HistoryStore, sessions: Collection[Session]) -> set[int]:
@@ -22,22 +14,30 @@ def find_warm_ups(history: HistoryStore, sessions: Collection[Session]) -> set[i
     ranges = {
         (each.session_id, 0, each.message_count - 1): each
         for each in sessions
-        if each.host == _HOST
-        and each.message_count <= _MAX_MESSAGES
-        and (each.title.casefold() == _PROMPT or each.parent_id is not None)
+        if may_be_warm_up(
+            each.host,
+            each.title,
+            each.message_count,
+            is_subagent=each.parent_id is not None,
+        )
     }
     return {
         ranges[place].session_id
         for place, messages in history.get_ranges(list(ranges)).items()
-        if _is_warm_up(ranges[place], messages)
+        if is_warm_up(
+            [(message.role, message.text) for message in messages],
+            is_subagent=ranges[place].parent_id is not None,
+        )
     }
 
 
-def _is_warm_up(session: Session, messages: Collection[Message]) -> bool:
-    prompts = [each for each in messages if each.role is Role.USER]
-    answers = [each for each in messages if each.role is Role.ASSISTANT]
-    if len(prompts) + len(answers) < len(messages):
-        return False
-    if not prompts:
-        return session.parent_id is not None and len(answers) == 1
-    return all(each.text.strip().casefold() == _PROMPT for each in prompts)
+def without_warm_ups(hits: Iterable[Hit], history: HistoryStore) -> list[Hit]:
+    """The hits that are not in warm-ups."""
+    hits = list(hits)
+    sessions = {hit.session.session_id: hit.session for hit in hits if hit.session}
+    warm_ups = find_warm_ups(history, sessions.values())
+    return [
+        hit
+        for hit in hits
+        if hit.session is None or hit.session.session_id not in warm_ups
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from backstory.search.by_words import NeededWords
 from backstory.search.hydrate import Hydrator
+from backstory.search.warm_ups import without_warm_ups
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex, UnitFilter, Words
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
@@ -37,6 +38,7 @@ class StoreReader:
         self._index = index
         self._where = where
         self._is_wanted = is_wanted
+        self._history = history
         self._hydrator = Hydrator(history, index)
         self._loaded: dict[int, _Loaded] = {}
 
@@ -66,10 +68,13 @@ class StoreReader:
                 if isinstance(unit.container, SessionRef)
             }
         )
+        hits = {unit_id: self._hydrator.to_hit(unit_id) for unit_id in units}
+        asked = without_warm_ups(filter(None, hits.values()), self._history)
+        wanted = {id(hit) for hit in asked if self._is_wanted(hit)}
         loaded = {}
         for unit_id, unit in units.items():
-            hit = self._hydrator.to_hit(unit_id)
-            if hit is not None and self._is_wanted(hit):
+            hit = hits[unit_id]
+            if hit is not None and id(hit) in wanted:
                 is_agentic = unit.container in agentic
                 loaded[unit_id] = _Loaded(unit_id, hit.text, is_agentic, hit)
         self._loaded |= loaded

@@ -28,6 +28,10 @@ _OTHER_PROJECT_SHARE = 0.65
 _LEAST_RARITY = 0.6
 # The minimum for a hit without a vector: more than one of the rarest words.
 _LEAST_RARITY_ALONE = 1.1
+# On a day that the prompt names, this share of these minimums is enough; without a
+# vector, this share of the prompt's words.
+_SHARE_ON_DAY = 0.6
+_COVERAGE_ON_DAY = 0.5
 
 _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
 
@@ -44,11 +48,21 @@ class _Judged(NamedTuple):
         return math.sqrt(self.worth * self.score)
 
 
-def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
-    """The hits that are worth it, best first; ``project`` is the prompt's."""
+def choose_worthy(
+    hits: Sequence[Hit], project: Path | None, *, asks_for_days: bool = False
+) -> list[Hit]:
+    """The hits that are worth it, best first; ``project`` is the prompt's.
+
+    ``asks_for_days``: the prompt asks what was said or done on some days, and for
+    nothing else.
+    """
     hits = [hit for hit in hits if _says_something(hit, project)]
-    # On a day that the prompt names, everything that answers is wanted.
-    on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit, project)]
+    on_days = [
+        hit
+        for hit in hits
+        if _answers_on_day(hit, project)
+        and (asks_for_days or _helps_on_day(hit, project))
+    ]
     if on_days:
         return on_days
     judged = (_judge(hit, project) for hit in hits)
@@ -81,11 +95,22 @@ def _says_something(hit: Hit, project: Path | None) -> bool:
     return says_something(hit.text, answer, is_agentic=bool(hit.part("agentic")))
 
 
-def _answers(hit: Hit, project: Path | None) -> bool:
-    return hit.strength is not Strength.WEAK and is_of_project(hit, project)
+def _answers_on_day(hit: Hit, project: Path | None) -> bool:
+    is_strong_enough = hit.strength is not Strength.WEAK
+    return hit.is_on_named_day and is_strong_enough and is_of_project(hit, project)
 
 
-def _measure(hit: Hit, project: Path | None) -> float:
+def _helps_on_day(hit: Hit, project: Path | None) -> bool:
+    # "The tests fail since Monday" does not ask for what was said on Monday.
+    if hit.strength is Strength.STRONG:
+        return True
+    if not hit.part("cosine"):
+        return hit.part("coverage") >= _COVERAGE_ON_DAY
+    return _measure(hit, project, _SHARE_ON_DAY) >= _SHARE_ON_DAY * _LEAST_WORTH
+
+
+def _measure(hit: Hit, project: Path | None, share: float = 1.0) -> float:
+    """The worth of a hit; 0 if it lacks this share of the words that it needs."""
     is_ours = is_of_project(hit, project)
     rarity, cosine = hit.part("rarity"), hit.part("cosine")
     if not hit.parts:
@@ -95,7 +120,7 @@ def _measure(hit: Hit, project: Path | None) -> float:
         # No vector: the words alone must suffice.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY_ALONE else 0.0
     near = nearness(cosine, hit.part("passage"))
-    if rarity < _LEAST_RARITY and near < VERY_NEAR:
+    if rarity < share * _LEAST_RARITY and near < VERY_NEAR:
         return 0.0
     value = worth(near, rarity)
     return value if is_ours else _OTHER_PROJECT_SHARE * value

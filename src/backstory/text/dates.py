@@ -3,10 +3,11 @@
 Each way of naming a day is one row: a pattern and what it means. Where two rows match
 in the same place, the longer match wins, so ``8 May 2023`` is a day and not a month. A
 word with another meaning (``may``, ``march``, ``sun``) needs a neighbour to be a date.
+``since`` makes any of them last until today, and two can be the ends of a range.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import date, timedelta
 
@@ -44,7 +45,9 @@ def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
         with suppress(ValueError, OverflowError):
             days = meaning(match, today)
             found.append(FoundDays(days, match.start(), match.end()))
-    return tuple(sorted(found, key=lambda one: one.start))
+    found.sort(key=lambda one: one.start)
+    ranges = _join_ranges(text, found)
+    return tuple(_until_today(text, each, today) for each in ranges)
 
 
 def parse_days(text: str, *, today: date) -> DayRange | None:
@@ -71,6 +74,47 @@ def parse_days(text: str, *, today: date) -> DayRange | None:
     return None
 
 
+def _join_ranges(text: str, found: Iterable[FoundDays]) -> list[FoundDays]:
+    """The days, where two that are the ends of a range become one."""
+    joined: list[FoundDays] = []
+    for each in found:
+        last = joined[-1] if joined else None
+        whole = None if last is None else _find_range(text, last, each)
+        if whole is None:
+            joined.append(each)
+        else:
+            joined[-1] = whole
+    return joined
+
+
+def _find_range(text: str, one: FoundDays, other: FoundDays) -> FoundDays | None:
+    sign = _RANGE_SIGN.fullmatch(text, one.end, other.start)
+    before = text[max(0, one.start - _READ_BEFORE) : one.start]
+    between = _BETWEEN.search(before)
+    if sign is None or (sign["and"] and between is None):
+        return None
+    first, last = one.days.first, other.days.last
+    is_weekday = not any(map(str.isdigit, text[one.start : one.end]))
+    if first > last and is_weekday:
+        first -= _WEEK  # on a Thursday, "Monday to Friday" ended last week
+    if first > last:
+        return None
+    start = one.start - len(between[0]) if between else one.start
+    return FoundDays(DayRange(first, last), start, other.end)
+
+
+def _until_today(text: str, found: FoundDays, today: date) -> FoundDays:
+    """The days; all until today if they are introduced by "since"."""
+    before = text[max(0, found.start - _READ_BEFORE) : found.start]
+    since = _SINCE.search(before)
+    is_since = since or _SINCE_INSIDE.match(text, found.start)
+    if not is_since or found.days.first > today:
+        return found
+    days = DayRange(found.days.first, max(found.days.last, today))
+    start = found.start - len(since[0]) if since else found.start
+    return FoundDays(days, start, found.end)
+
+
 def find_recent(text: str) -> tuple[tuple[int, int], ...]:
     """Where the text asks for the newest rather than for the best match."""
     return tuple(found.span() for found in _RECENT.finditer(text[:_READ_CHARS]))
@@ -82,6 +126,17 @@ def day_words(day: date) -> str:
     return f"{day.isoformat()} {day.day} {month} {day.year} {weekday}"
 
 
+# How much of what stands before a day is read.
+_READ_BEFORE = 20
+# "Moved from Monday to Tuesday" names a range, "on Monday and Tuesday" two days.
+_RANGE_SIGN = lazy_pattern(
+    r"\s?(?:-|–|—|\b(?:to|until|till|through|bis)\b|至|到|(?P<and>\b(?:and|und)\b))\s?"
+    r"(?:the )?",
+    re.I,
+)
+_BETWEEN = lazy_pattern(r"\b(?:between|zwischen) (?:the )?\Z", re.I)
+_SINCE = lazy_pattern(r"\b(?:since|seit) (?:the )?\Z", re.I)
+_SINCE_INSIDE = lazy_pattern(r"(?:since|seit)\b", re.I)
 _RECENT = lazy_pattern(
     r"\b(?:latest|recent|recently|newest|last time|current|currently|these days|lately"
     r"|(?:the|my|our|your) last(?! names?\b)"
@@ -167,6 +222,7 @@ def _any_of(names: dict[str, int]) -> str:
 
 
 _MONTH = f"(?P<month>{_any_of(_MONTH_NUMBERS)})\\b\\.?"
+_FROM_MONTH = _MONTH.replace("month", "from")
 _GERMAN_MONTH = f"(?P<month>{_any_of(_GERMAN_MONTH_NUMBERS)})\\b"
 _YEAR = r"(?P<year>[12][0-9]{3})(?![0-9])"
 _DAY_OF_MONTH = r"(?<![0-9])(?P<day>[0-3]?[0-9])"
@@ -238,6 +294,22 @@ def _named_month(match: re.Match[str], today: date) -> DayRange:
     if names.get("year"):
         return _month(int(names["year"]), month)
     return _month(today.year - (month > today.month), month)
+
+
+def _named_months(match: re.Match[str], today: date) -> DayRange:
+    last = _named_month(match, today)
+    month = _month_number(match["from"])
+    return DayRange(
+        date(last.first.year - (month > last.first.month), month, 1), last.last
+    )
+
+
+def _days_of_month(match: re.Match[str], today: date) -> DayRange:
+    last = _named_day(match, today).first
+    first = last.replace(day=int(match["from"]))
+    if first > last:
+        raise ValueError("no such days")
+    return DayRange(first, last)
 
 
 def _month_number(name: str) -> int:
@@ -369,6 +441,21 @@ _DATE_PATTERNS = (
         rf"{_ITS_WEEKDAY}\b{_MONTH} (?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])"
         rf"(?:,? {_YEAR})?",
         _named_day,
+    ),
+    _row(
+        rf"(?<![0-9])(?P<from>[0-3]?[0-9])(?:st|nd|rd|th)?(?: ?[-–] ?| to | until )"
+        rf"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?(?: of|,)? {_MONTH}(?:,? {_YEAR})?",
+        _days_of_month,
+    ),
+    _row(
+        rf"\b{_MONTH} (?P<from>[0-3]?[0-9])(?:st|nd|rd|th)?(?: ?[-–] ?| to | until )"
+        rf"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:,? {_YEAR})?",
+        _days_of_month,
+    ),
+    _row(
+        rf"\b(?:from|between) {_FROM_MONTH} (?:to|until|till|through|and) {_MONTH}"
+        rf"(?:,? {_YEAR})?",
+        _named_months,
     ),
     _row(rf"\b{_MONTH},? (?:of )?{_YEAR}", _named_month),
     _row(

@@ -6,7 +6,7 @@ spelled as the phrase that the index has for it.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from backstory.text.date_hints import may_ask_for_recent, may_name_days
@@ -102,9 +102,9 @@ _DECIDED_WORDS = frozenset(_DECIDED.split())
 _DONE = """
     accomplish accomplished achieve achieved activities activity add added ask asked
     build building built busy change changed complete completed finish finished fix
-    fixed implement implemented list overview progress project projects session sessions
-    ship shipped show spend spent stuff task tasks thing things time touched week weeks
-    work working write written wrote
+    fixed implement implemented list overview progress project projects repo repository
+    session sessions ship shipped show spend spent stuff task tasks thing things time
+    touched week weeks work working write written wrote
 """
 _DONE_WORDS = frozenset(_DONE.split())
 _ASKS_FOR_SOMEBODY = lazy_pattern(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
@@ -200,6 +200,32 @@ def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
         or fold(term.text) in _DONE_WORDS
         for term in query.subject
     )
+
+
+def find_asked_project(
+    query: Query,
+    names: Collection[str],
+    *,
+    today: "date | None",
+    on_given_days: bool = False,
+) -> tuple[str, Query] | None:
+    """Which project a query asks about, and the same query about all projects.
+
+    None unless it asks what somebody did in one of them on some days. ``names`` are
+    those of the projects, folded.
+    """
+    words = query.text.split()
+    is_asked = len(query.text) <= _MAX_QUESTION_CHARS and (query.days or on_given_days)
+    if not is_asked or not _ASKS_FOR_SOMEBODY.search(query.text):
+        return None
+    for place, word in enumerate(words):
+        name = fold(word.strip(_AROUND_CODE).removesuffix("'s"))
+        if name in names:
+            rest = " ".join([*words[:place], *words[place + 1 :]])
+            asked = parse_query(rest, today=today)
+            if asks_what_was_done(asked, on_given_days=on_given_days):
+                return name, asked
+    return None
 
 
 def find_names(query: Query) -> frozenset[Term]:

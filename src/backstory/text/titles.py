@@ -7,6 +7,8 @@ from backstory.text.patterns import lazy_pattern
 # "Implement the following plan:".
 _HEADING = lazy_pattern(r"#{1,6}[ \t]++([^\n]++)\n")
 _INTRODUCED = lazy_pattern(r"[^\n]{1,80}:[ \t]*+\n\s*+#{1,6}[ \t]++([^\n]++)")
+# What stands for something that is no text: "[image]".
+_ONLY_MARKS = lazy_pattern(r"(?:\[(?:image|document|attachment)\]\s*+)++")
 # A text without any of these is on one line and has no markup, except for a notice.
 _MARKS = frozenset("<[\n\x1b")
 _NOTICE = "Caveat:"
@@ -32,7 +34,7 @@ def make_title(text: str, max_chars: int) -> str:
 
     words = strip_terminal_codes(split_prompt(text).words).strip()
     # The tag's end may have been cut off.
-    if begins_with_markup(words):
+    if begins_with_markup(words) or _ONLY_MARKS.fullmatch(words):
         return ""
     heading = _HEADING.match(words) or _INTRODUCED.match(words)
     before_code = words.partition(_CODE_BLOCK)[0].strip()

@@ -34,6 +34,8 @@ _TOOLS = 4
 # Read this many times as many matches as wanted, because some are tool output.
 _TRIED = 6
 
+# A session with more messages is no warm-up.
+_WARM_UP_MESSAGES = 2
 _REPLY_STEPS = 100
 _SAID = 100
 
@@ -200,16 +202,21 @@ class SqliteReminders:
         rows: Any = self._history.execute(
             """
             SELECT message_id, messages.session_id, position, role, text, sent_at,
-                   COALESCE(title, message_title), opening, project, host, parent_id
+                   COALESCE(title, message_title), opening, project, host, parent_id,
+                   message_count
               FROM messages JOIN sessions USING (session_id)
              WHERE message_id IN (SELECT value FROM json_each(?))
             """,
             (json.dumps(wanted),),
         )
         for message_id, session_id, position, role, text, sent_at, *about in rows:
-            title, opening, project, host, parent_id = about
+            title, opening, project, host, parent_id, message_count = about
             is_subagent = (host, parent_id) == (self._host, self._native_id)
             if is_subagent or not self._is_ours(project):
+                continue
+            if message_count <= _WARM_UP_MESSAGES and self._is_warm_up(
+                session_id, host, title or opening, is_subagent=parent_id is not None
+            ):
                 continue
             each = found[message_id]
             each.session_id, each.position = session_id, position
@@ -217,6 +224,19 @@ class SqliteReminders:
             if sent_at is not None and not (each.is_memory or each.is_log):
                 each.at = sent_at
             each.title, each.opening = title or "", opening
+
+    def _is_warm_up(
+        self, session_id: int, host: str, title: str, *, is_subagent: bool
+    ) -> bool:
+        # Few sessions are so short.
+        from backstory.text.warm_ups import is_warm_up, may_be_warm_up
+
+        # Any: SQLite rows carry no types; the schema does.
+        said: Any = self._history.execute(
+            "SELECT role, text FROM messages WHERE session_id = ?", (session_id,)
+        ).fetchall()
+        may_be = may_be_warm_up(host, title, len(said), is_subagent=is_subagent)
+        return may_be and is_warm_up(said, is_subagent=is_subagent)
 
     def find_reply(self, reminder: Reminder) -> tuple[int, str, str] | None:
         """The agent's last message of a message's turn: its number, role and text."""
