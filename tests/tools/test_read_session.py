@@ -162,6 +162,40 @@ def test_a_session_goes_by_any_name_that_is_its_own(memory: Memory, name: str) -
     assert shown(tool(memory).run(session=name)) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param("one\ntwo", '"one two"', id="short"),
+        pytest.param("=" * 300, f'"{"=" * 100}…"', id="one line"),
+        pytest.param(
+            f"collected 9 items\n{'.' * 200}\nE  KeyError: 'seats'\n\n",
+            f"\"collected 9 items {'.' * 82}… E KeyError: 'seats'\"",
+            id="an error at the end",
+        ),
+        pytest.param(
+            f"start\n{'.' * 200}\n{'z' * 200}",
+            f'"start {"." * 94}… {"z" * 79}…"',
+            id="a long last line",
+        ),
+        pytest.param(
+            f"start\n{'.' * 200}\npassword = hunter2hunter2",
+            f'"start {"." * 94}… password = [masked]"',
+            id="a secret",
+        ),
+    ],
+)
+def test_a_folded_result_shows_how_it_begins_and_ends(
+    memory: Memory, output: str, expected: str
+) -> None:
+    memory.record("build", "user", "Build it")
+    memory.record("build", "tool_result", output, tool_name="Bash")
+
+    text = tool(memory).run(session="build").text
+
+    (line,) = (each for each in text.splitlines() if "Tool result" in each)
+    assert line.partition("characters: ")[2] == expected
+
+
 def test_tools_are_unfolded_if_asked_for(memory: Memory) -> None:
     folded, unfolded = (
         data(tool(memory).run(session="dinner-p", tools=tools))["messages"]

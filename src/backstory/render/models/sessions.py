@@ -1,7 +1,7 @@
 """An extract of a past session, for a model: secrets masked, content quoted.
 
 The text never exceeds its token limit. Every line of content begins with ``> ``, except
-for the first words of a folded tool call or result, which are in quotes on our line.
+for a little of a folded tool call or result, which is in quotes on our line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +22,8 @@ PAGE = 30
 _ASKED_CHARS = 8_000
 _NEIGHBOUR_CHARS = 2_000
 _FOLDED_CHARS = 100
+# Of the last line of a folded result, where errors and totals stand.
+_LAST_LINE_CHARS = 80
 _TOOL_ROLES = frozenset({Role.TOOL_CALL, Role.TOOL_RESULT})
 _SPEAKERS = {Role.TOOL_CALL: "Tool call", Role.TOOL_RESULT: "Tool result"}
 
@@ -220,7 +222,9 @@ def _block(session: Session, part: ShownMessage) -> str:
     if part.is_folded:
         words = label(part.part, _FOLDED_CHARS)
         more = "…" if part.end < len(part.text) else ""
-        return f'[{message.message_id}] {who}, {size}: "{words}{more}"'
+        last = label(_last_line(part), _LAST_LINE_CHARS)
+        end = f"{more} {last}" if last else more
+        return f'[{message.message_id}] {who}, {size}: "{words}{end}"'
     facts = [who, render_time(message.sent)]
     if part.start:
         facts.append(f"from character {part.start}")
@@ -232,6 +236,15 @@ def _block(session: Session, part: ShownMessage) -> str:
             f"message={message.message_id}, offset={part.end}; it has {size}]"
         )
     return "\n".join(lines)
+
+
+def _last_line(part: ShownMessage) -> str:
+    """The last line of a result; empty if some of it is shown already."""
+    if part.message.role is not Role.TOOL_RESULT:
+        return ""
+    text = part.text.rstrip()
+    start = text.rfind("\n") + 1
+    return text[start:] if start >= part.end else ""
 
 
 def _how_to_go_on(earlier: int | None, later: int | None) -> tuple[str, str]:
