@@ -257,7 +257,8 @@ class Server:
 
     def _describe(self, error: httpx.HTTPError, timeout_s: float) -> str:
         if isinstance(error, httpx.TimeoutException):
-            return f"gave no answer within {timeout_s:.3g} seconds"
+            # A little of the time had passed when the request was sent.
+            return f"gave no answer within {round(timeout_s, 2):.3g} seconds"
         if isinstance(error, httpx.ConnectError):
             return find_distrust(error) or "cannot be reached"
         said = self._safe(str(error)) or type(error).__name__
