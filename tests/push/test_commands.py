@@ -236,6 +236,45 @@ def test_watching_pushes_as_files_grow_and_beside_others_that_push(
                 watching.terminate()
 
 
+def test_watching_goes_on_without_a_token_and_says_so_once(laptop: Shell) -> None:
+    file = session_file(laptop.home)
+    append(file, a_line("said before", uuid="u1"))
+    environ = {
+        **laptop.environ,
+        "BACKSTORY_PUSH_URL": "http://127.0.0.1:1",
+        "BACKSTORY_PUSH_TOKEN": f"file:{laptop.home / 'token'}",
+        "BACKSTORY_EMBEDDER_NAME": "none",
+        "BACKSTORY_INDEX_WATCH_SECONDS": "0.05",
+    }
+    log = laptop.home / "log"
+    with (
+        log.open("w") as writer,
+        subprocess.Popen(
+            [*BACKSTORY, "index", "--watch"],
+            env=environ,
+            cwd=laptop.home,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as watching,
+    ):
+        try:
+            assert comes_true(partial(has_lines, log, 1))
+            append(file, a_line("said meanwhile", uuid="u2"))
+            assert comes_true(partial(has_lines, log, 2))
+        finally:
+            watching.terminate()
+            assert watching.stderr is not None
+            told = watching.stderr.read()
+
+    assert told.splitlines() == [
+        "Watching; stop with Ctrl-C.",
+        f"Not pushed: push.token names the file '{laptop.home / 'token'}', which "
+        "cannot be read (No such file or directory)",
+        "  hint: check the path, and that you may read the file",
+    ]
+
+
 def test_a_server_that_is_killed_while_it_takes_in_loses_and_doubles_nothing(
     server_side: Shell, laptop: Shell
 ) -> None:
