@@ -16,6 +16,7 @@ from tempfile import NamedTemporaryFile
 import httpx
 import pytest
 
+from backstory.serve.listening import Listening
 from backstory.store.token_file import FileTokens
 from backstory.system.locks import locked
 from backstory.values.access import Scope
@@ -200,8 +201,9 @@ def test_for_other_machines_it_does_not_start_unencrypted(
     [
         (["--certificate", "x.pem"], "TLS needs both a certificate and its key"),
         (["--key", "x.pem"], "TLS needs both a certificate and its key"),
-        (["--certificate", "x.pem", "--key", "x.pem"], "No such file"),
-        (["--certificate", "junk", "--key", "junk"], "junk"),
+        (["--certificate", "junk", "--key", "x.pem"], "backstory: x.pem: No such file"),
+        (["--certificate", ".", "--key", "junk"], ": Is a directory"),
+        (["--certificate", "junk", "--key", "junk"], "not a certificate and its key"),
     ],
 )
 def test_a_certificate_that_cannot_be_used_is_refused(
@@ -214,6 +216,40 @@ def test_a_certificate_that_cannot_be_used_is_refused(
 
     assert done.returncode == 11
     assert said in done.stderr
+
+
+def test_a_key_that_needs_a_password_is_refused_without_asking_for_it(
+    shell: Shell, taken_port: str, certificate: tuple[Path, Path]
+) -> None:
+    make_token(shell)
+    chain, key = certificate
+    locked = shell.home / "locked.pem"
+    subprocess.run(
+        [
+            *("openssl", "pkey", "-in", str(key), "-out", str(locked)),
+            *("-aes128", "-passout", "pass:walrus"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    words = ["--certificate", str(chain), "--key", str(locked)]
+
+    done = shell.process("serve", "--port", taken_port, *words)
+
+    assert done.returncode == 11
+    assert done.stderr.startswith(f"backstory: {locked}: it is encrypted with a pass")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "https://127.0.0.1:8848"),
+        ("memory.example.org", "https://memory.example.org:8848"),
+        ("::", "https://[::]:8848"),
+    ],
+)
+def test_the_address_that_is_told_can_be_opened(host: str, url: str) -> None:
+    assert Listening(host, 0, Path("c.pem"), Path("k.pem")).to_url(8848) == url
 
 
 @uses_running
