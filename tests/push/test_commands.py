@@ -116,6 +116,43 @@ def test_a_certificate_of_the_teams_own_is_trusted_if_the_machine_trusts_it(
     )
 
 
+def test_a_certificate_that_has_expired_or_is_for_another_name_is_told(
+    server_side: Shell, laptop: Shell, certificate: tuple[Path, Path]
+) -> None:
+    _, key = certificate
+    chain = server_side.home / "expired.pem"
+    request = ["openssl", "req", "-new", "-key", str(key), "-subj", "/CN=localhost"]
+    sign = ["openssl", "x509", "-req", "-signkey", str(key), "-out", str(chain)]
+    asked = subprocess.run(
+        [*request, "-addext", "subjectAltName=DNS:localhost"],
+        capture_output=True,
+        check=True,
+    )
+    subprocess.run(
+        [*sign, "-days", "-1", "-copy_extensions", "copyall"],
+        input=asked.stdout,
+        capture_output=True,
+        check=True,
+    )
+    token = make_token(server_side)
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+    told = []
+    for used in (chain, certificate[0]):
+        words = ["--certificate", str(used), "--key", str(key)]
+        trusting = {**environ_of(token), "SSL_CERT_FILE": str(used)}
+        with serving(server_side, *words) as server:
+            # The certificate that is still good is for localhost alone.
+            name = "localhost" if used is chain else "127.0.0.1"
+            url = server.url.replace("127.0.0.1", name)
+            told.append(laptop.run("push", "--to", url, **trusting).stderr)
+
+    expired, misnamed = told
+    assert "is not trusted (certificate has expired)\n" in expired
+    assert "hint: whoever operates the server has to renew it; nothing is l" in expired
+    assert "is not trusted (IP address mismatch)\n" in misnamed
+    assert "hint: check --to: it must use a name that the certificate" in misnamed
+
+
 def test_push_without_a_server_says_what_to_do(laptop: Shell) -> None:
     done = laptop.run("push")
 
