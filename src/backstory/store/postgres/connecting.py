@@ -118,7 +118,7 @@ class DatabaseServer:
 
     def __init__(self, url: str, *, named_by: str = SETTING) -> None:
         self._url = url
-        self._named_by = named_by
+        self.named_by = named_by
         try:
             options = conninfo_to_dict(url)
         except psycopg.Error:
@@ -139,7 +139,7 @@ class DatabaseServer:
 
     def _not_an_address(self, reason: str = "") -> ConfigError:
         return ConfigError(
-            f"{self._named_by} is not the address of a PostgreSQL database{reason}",
+            f"{self.named_by} is not the address of a PostgreSQL database{reason}",
             hint="it looks like postgresql://user:password@host:5432/database; "
             "special characters of the password must be percent-encoded",
         )
@@ -206,7 +206,7 @@ class DatabaseServer:
         )
 
     def _filled(self, hint: str | None) -> str | None:
-        return hint and hint.format(named_by=self._named_by)
+        return hint and hint.format(named_by=self.named_by)
 
 
 def _is_port(text: str) -> bool:

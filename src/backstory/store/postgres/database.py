@@ -551,7 +551,7 @@ def _check(db: Connection, server: DatabaseServer) -> None:
         raise StoreUnwritable(
             f"{server.name}: the role '{db.info.user}' would see the rows of all "
             "tenants",
-            hint="store.url must name a role that is not a superuser, has no "
+            hint=f"{server.named_by} must name a role that is not a superuser, has no "
             "BYPASSRLS, and does not own the tables",
         )
     if is_missing:
