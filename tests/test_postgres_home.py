@@ -20,10 +20,12 @@ from backstory import (
     Erasure,
     Memory,
     NotesConflict,
+    StoreFull,
     StoreProblem,
     StoreUnreachable,
     UnknownName,
 )
+from backstory.store.postgres.history import PostgresHistory
 from backstory.store.postgres.tenants import TenantList
 from tests.builders import SESSION, a_line, append, session_file
 from tests.every_command import COMMANDS
@@ -421,6 +423,55 @@ def test_what_others_still_saw_when_it_was_forgotten_is_erased_later(
 
         assert (report.erasure, bool(left)) == (Erasure.BLOCKED, True)
         assert postgres.find_in_files(b"okapi jar") == []
+
+
+def test_what_a_forgetting_that_was_stopped_has_left_is_erased_later(
+    postgres: PostgresServer,
+    tenant: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if postgres.version < 17:
+        pytest.skip("up to version 16, only the owner of a table may vacuum it")
+
+    def stop(*_: object) -> None:
+        raise StoreFull("there is no room for it")
+
+    with open_memory(postgres, tenant, tmp_path) as memory:
+        memory.record("bank", "user", "The code is in the quokka jar")
+        memory.search("quokka")
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresHistory, "delete_lost_sources", stop)
+            with pytest.raises(StoreFull) as raised:
+                memory.forget("bank")
+        left = postgres.find_in_files(b"quokka jar")
+    with open_memory(postgres, tenant, tmp_path) as memory:
+        memory.index()
+
+    assert raised.value.hint.startswith("it is forgotten; when this problem is solved")
+    assert left != []
+    assert postgres.find_in_files(b"quokka jar") == []
+
+
+def test_a_worker_tries_again_later_to_erase_what_others_still_see(
+    postgres: PostgresServer, tenant: str, tmp_path: Path
+) -> None:
+    if postgres.version < 17:
+        pytest.skip("up to version 16, only the owner of a table may vacuum it")
+    with open_memory(postgres, tenant, tmp_path) as memory:
+        memory.record("bank", "user", "The code is in the numbat jar")
+        with psycopg.connect(postgres.url(ADMIN)) as reader:
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            reader.execute("SELECT 1")
+            memory.forget("bank")
+            again_s = memory.do_job("index")
+        # Whoever begins to read after it was forgotten does not see it.
+        with psycopg.connect(postgres.url(ADMIN)) as reader:
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            reader.execute("SELECT 1")
+            later = memory.do_job("index")
+
+    assert (again_s, later) == (60.0, None)
 
 
 # -- hooks ----------------------------------------------------------------------------
