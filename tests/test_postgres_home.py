@@ -25,6 +25,7 @@ from backstory import (
     StoreUnreachable,
     UnknownName,
 )
+from backstory.store.postgres.database import Database
 from backstory.store.postgres.history import PostgresHistory
 from backstory.store.postgres.tenants import TenantList
 from tests.builders import SESSION, a_line, append, session_file
@@ -247,24 +248,29 @@ def test_every_command_works_on_a_database(
 
 
 def test_more_threads_search_at_once_than_there_are_connections(
-    postgres: PostgresServer, tenant: str, tmp_path: Path
+    postgres: PostgresServer,
+    tenant: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Database, "max_connections", 2)
+    said = "We put the tall ladder below the stairs."
+    found: list[tuple[list[str], tuple[str, ...]]] = []
     with open_memory(postgres, tenant, tmp_path) as memory:
-        memory.record("house", "user", "The ladder is below the stairs.")
+        memory.record("talk", "user", said)
         memory.search("ladder")
-        found: list[list[str]] = []
 
         def search() -> None:
-            for _ in range(3):
-                found.append([hit.text for hit in memory.search("ladder").hits])
+            result = memory.search("tall ladder")
+            found.append(([hit.text for hit in result.hits], result.notices))
 
-        threads = [threading.Thread(target=search) for _ in range(30)]
+        threads = [threading.Thread(target=search) for _ in range(24)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    assert found == [["The ladder is below the stairs."]] * 90
+    assert found == [([said], ())] * 24
 
 
 def test_a_search_sees_what_was_recorded_just_before(

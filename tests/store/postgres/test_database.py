@@ -195,6 +195,52 @@ def test_who_finds_a_lent_view_in_use_has_another(tenant: Tenant) -> None:
     assert not tenant.database._busy
 
 
+def test_who_finds_a_lent_view_in_use_waits_for_it_if_no_connection_is_free(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    found: list[object] = []
+
+    def work() -> None:
+        with lent.using(), tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+
+    with tenant.shared_view() as lent:
+        with lent.using():
+            waiting = threading.Thread(target=work)
+            waiting.start()
+            with tenant.reading() as db:
+                found.append(db.execute(_TRANSACTION).fetchone())
+        waiting.join()
+    assert len(found) == 2
+    assert len(set(found)) == 1
+    assert not database._busy
+    database.close()
+
+
+def test_nobody_waits_for_a_view_that_was_taken_back(postgres: PostgresServer) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    told: list[str] = []
+    with tenant.shared_view() as lent, lent.using():
+
+        def work() -> None:
+            try:
+                with lent.using():
+                    told.append("has it")
+            except StoreLocked as exc:
+                told.append(str(exc))
+
+        waiting = threading.Thread(target=work)
+        waiting.start()
+        assert not told
+        lent.take_back()
+        waiting.join()
+    assert told == ["whoever lent the view waits no longer"]
+    database.close()
+
+
 def test_a_lent_view_that_comes_back_late_is_ended(tenant: Tenant) -> None:
     is_begun, may_end = threading.Event(), threading.Event()
     with tenant.one_view():

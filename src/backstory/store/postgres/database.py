@@ -320,10 +320,17 @@ class Tenant:
     def shared_view(self) -> Iterator["TenantView"]:
         """Lend this thread's view to the threads that it waits for in the block.
 
-        A search then needs fewer transactions, as its threads share one.
+        A search then needs fewer transactions, as its threads share one. It has its
+        connection before they begin: if they waited for one, they could fill the pool
+        of threads, and keep those from beginning whose searches have connections.
         """
         mine = self.view
-        lent = TenantView(self, View() if mine is None else mine.move())
+        view = View() if mine is None else mine.move()
+        if not view.is_usable:
+            self._end(view)
+            with self.database.server.translated():
+                view.reserved = self.database._take(WAIT_S)
+        lent = TenantView(self, view)
         try:
             yield lent
         finally:
@@ -461,13 +468,15 @@ class TenantView:
 
     def __init__(self, tenant: Tenant, view: View) -> None:
         self._tenant = tenant
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._free: View | None = view
         self._is_back = False
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        view = self._take()
+        # The search has a connection, so it must not wait for another one: all others
+        # may be held by searches that wait, too.
+        view = self._take() or self._tenant._reserve() or self._wait()
         try:
             with self._tenant._reading_in(view):
                 yield
@@ -477,7 +486,6 @@ class TenantView:
 
     @contextmanager
     def using_spare(self) -> Iterator[bool]:
-        # Never wait for it: all connections may be held by searches that wait, too.
         view = self._tenant._reserve()
         if view is None:
             yield False
@@ -490,21 +498,33 @@ class TenantView:
 
     def take_back(self) -> View:
         """The view, or a new one if another thread is late; for its first owner."""
-        with self._lock:
+        with self._changed:
             self._is_back = True
-        return self._take()
+            self._changed.notify_all()
+        return self._take() or View()
 
-    def _take(self) -> View:
-        with self._lock:
+    def _take(self) -> View | None:
+        """The view, unless another thread uses it."""
+        with self._changed:
             view, self._free = self._free, None
-        return view or View()
+        return view
+
+    def _wait(self) -> View:
+        """The view, when the thread that uses it is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free is not None or self._is_back)
+            view, self._free = self._free, None
+        if view is None:
+            raise StoreLocked("whoever lent the view waits no longer")
+        return view
 
     def _put_back(self, view: View) -> bool:
         """Whether it can be used again; if not, the caller has to end it."""
-        with self._lock:
+        with self._changed:
             is_wanted = self._free is None and not self._is_back
             if is_wanted:
                 self._free = view
+                self._changed.notify()
         return is_wanted
 
 
