@@ -17,7 +17,7 @@ from backstory.errors import (
 )
 from backstory.store.postgres.database import Database, Tenant, take_numbers
 from tests.postgres_server import PASSWORD, PostgresServer
-from tests.processes import end_of, in_child
+from tests.processes import comes_true, end_of, in_child
 
 # The same as long as a connection stays in one transaction.
 _TRANSACTION = "SELECT pg_backend_pid(), now()"
@@ -137,6 +137,35 @@ def test_a_process_has_no_more_connections_than_it_may(
         pass
     with tenants[2].reading():
         pass
+    database.close()
+
+
+def test_connections_are_given_in_the_order_in_which_they_were_asked_for(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    came: list[str] = []
+    is_over = threading.Event()
+
+    def read(name: str) -> None:
+        with tenant.reading():
+            came.append(name)
+            is_over.wait(10)
+
+    threads = []
+    with tenant.reading():
+        for number in range(3):
+            threads.append(threading.Thread(target=read, args=(f"thread {number}",)))
+            threads[-1].start()
+            assert comes_true(lambda: len(database._turns._waiting) == len(threads))
+        with pytest.raises(StoreLocked), tenant.writing(wait_s=0.05):
+            pass
+    is_over.set()
+    read("the first one again")
+    for thread in threads:
+        thread.join()
+    assert came == ["thread 0", "thread 1", "thread 2", "the first one again"]
     database.close()
 
 

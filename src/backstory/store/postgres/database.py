@@ -9,6 +9,7 @@ transaction to any tenant.
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import LiteralString
@@ -91,7 +92,7 @@ class Database:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(self._max_connections)
+        self._turns = _Turns(self._max_connections)
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._is_checked = False
@@ -143,7 +144,7 @@ class Database:
 
     def _take(self, wait_s: float) -> tuple[Connection, bool]:
         """A connection that nobody uses, and whether it is new."""
-        if not self._free.acquire(timeout=wait_s):
+        if not self._turns.take(wait_s):
             raise StoreLocked(
                 f"{self.server.name}: all {self._max_connections} connections of this "
                 "process are in use"
@@ -153,7 +154,7 @@ class Database:
                 idle = self._idle.pop() if self._idle else None
             db = idle or self._connect()
         except BaseException:
-            self._free.release()
+            self._turns.give_back()
             raise
         with self._lock:
             self._busy.add(db)
@@ -192,7 +193,7 @@ class Database:
                 self._idle.append(db)
         if not is_usable:
             db.close()
-        self._free.release()
+        self._turns.give_back()
 
     def interrupt_all(self) -> None:
         """Stop the statements that all threads are running."""
@@ -208,6 +209,55 @@ class Database:
             idle, self._idle = self._idle, []
         for db in idle:
             db.close()
+
+
+class _Turns:
+    """Counts how many connections are left; who has waited longest gets the next one.
+
+    With a semaphore, a thread that gives one back and asks again at once is faster than
+    those that wait, some of which then wait for long.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()
+        self._left = count
+        # One lock for each thread that waits, released when it is its turn.
+        self._waiting: deque[threading.Lock] = deque()
+
+    def take(self, wait_s: float) -> bool:
+        """Wait for a turn; False if the time is up before."""
+        with self._lock:
+            if self._left:
+                self._left -= 1
+                return True
+            if not wait_s:
+                return False
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        try:
+            if turn.acquire(timeout=wait_s):
+                return True
+        except BaseException:
+            # Ctrl-C, for example.
+            if self._leave(turn):
+                self.give_back()
+            raise
+        return self._leave(turn)
+
+    def _leave(self, turn: threading.Lock) -> bool:
+        """Stop waiting; returns whether its turn has come in the meantime."""
+        with self._lock, suppress(ValueError):
+            self._waiting.remove(turn)
+            return False
+        return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._left += 1
 
 
 class View:
