@@ -71,6 +71,25 @@ def test_a_port_that_is_none_is_told_before_anybody_is_asked(port: str) -> None:
     )
 
 
+def test_a_server_that_takes_no_more_connections_is_not_said_to_be_away(
+    postgres: PostgresServer,
+) -> None:
+    postgres.ask(f"CREATE ROLE many LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 0")
+    database = Database(postgres.url("many"))
+    try:
+        with (
+            pytest.raises(StoreUnreachable, match="too many connections") as raised,
+            database.tenant(1).reading(),
+        ):
+            pass
+    finally:
+        postgres.ask("DROP ROLE many")
+
+    assert raised.value.hint == (
+        "let fewer processes use it at once, or raise max_connections there"
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "problem", "words"),
     [
