@@ -1,10 +1,12 @@
 """The server as a process: how it starts, what it tells, how it ends."""
 
 import json
+import logging
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ from tempfile import NamedTemporaryFile
 import httpx
 import pytest
 
+from backstory.errors import BadQuery, StoreUnreachable
+from backstory.serve.json_log import JsonLines
 from backstory.serve.listening import Listening
 from backstory.store.token_file import FileTokens
 from backstory.system.locks import locked
@@ -311,6 +315,29 @@ def test_an_error_is_logged_by_its_kind_and_place_alone(
     assert answer.status_code >= 400
     assert str(shell.kept) not in answer.text
     assert all(isinstance(line, dict) for line in server.lines)
+
+
+@pytest.mark.parametrize(
+    ("error", "hints"),
+    [
+        (StoreUnreachable("zebra", hint="raise max_connections"), ["raise max_conn"]),
+        (BadQuery("zebra", hint="giraffe"), []),
+    ],
+)
+def test_the_log_says_what_to_do_about_a_database_that_is_away_and_no_more(
+    error: Exception, hints: list[str]
+) -> None:
+    try:
+        raise error
+    except (StoreUnreachable, BadQuery):
+        failed = sys.exc_info()
+    record = logging.LogRecord("a", logging.ERROR, "", 0, "it failed", None, failed)
+
+    line = json.loads(JsonLines().format(record))
+
+    assert line["error"] == type(error).__name__
+    assert [line[each][:14] for each in line if each == "hint"] == hints
+    assert "zebra" not in str(line)
 
 
 def test_it_says_that_it_ends_before_it_does_and_exits_well(shell: Shell) -> None:
