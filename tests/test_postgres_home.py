@@ -142,6 +142,7 @@ OWNERS_COMMANDS = [
     ["database", "prepare"],
     ["database", "tenants"],
     ["database", "add-tenant", "anna"],
+    ["database", "remove-tenant", "anna", "--yes"],
     ["token", "list"],
     ["token", "revoke", "1"],
     ["token", "create", "Anna", "--tenant", "anna"],
@@ -409,6 +410,51 @@ def test_a_forgotten_fact_is_gone_from_the_tables(
             return
         assert report.erasure is Erasure.DONE
         assert postgres.find_in_files(b"below the walrus") == []
+
+
+def test_of_a_tenant_that_is_removed_nothing_is_left(
+    postgres: PostgresServer, tenant: str, tmp_path: Path
+) -> None:
+    kept = f"{tenant} and company"
+    TenantList(postgres.url(OWNER)).create(kept)
+    for name, place in ((tenant, "pangolin"), (kept, "aardvark")):
+        with open_memory(postgres, name, tmp_path / place) as memory:
+            memory.record("bank", "user", f"The code is in the {place} jar")
+            memory.notebook.add_fact(f"Owns a {place} jar")
+            memory.index()
+    shell = Shell(tmp_path, tmp_path / "kept")
+    owner = ["--owner", postgres.url(OWNER)]
+    remove = ["database", "remove-tenant", tenant]
+
+    unasked = shell.run(*remove, *owner)
+    done = shell.run(*remove, "--yes", *owner)
+    again = shell.run(*remove, "--yes", *owner)
+
+    assert unasked.returncode == 2
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:2] == [
+        f"This deletes the tenant {tenant} and its whole memory.",
+        f"Deleted the tenant {tenant}.",
+    ]
+    assert again.returncode == UnknownName.exit_code
+    numbers = {each.tenant_id for each in TenantList(postgres.url(OWNER)).list()}
+    tables = postgres.ask(
+        "SELECT table_name FROM information_schema.columns "
+        "WHERE table_schema = 'backstory' AND column_name = 'tenant_id'",
+        name="memory",
+    )
+    for (table,) in tables:
+        found = postgres.ask(
+            f"SELECT DISTINCT tenant_id FROM backstory.{table} "
+            "WHERE tenant_id IS NOT NULL",
+            name="memory",
+        )
+        assert {number for (number,) in found} <= numbers
+    with open_memory(postgres, kept, tmp_path / "aardvark") as memory:
+        assert [hit.text for hit in memory.search("jar").hits] != []
+    if postgres.version >= 17:
+        assert len(done.stdout.splitlines()) == 2
+        assert postgres.find_in_files(b"pangolin jar") == []
 
 
 def test_what_others_still_saw_when_it_was_forgotten_is_erased_later(
