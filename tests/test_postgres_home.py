@@ -122,7 +122,8 @@ def test_commands_work_on_a_database(
     append(session_file(home), a_line("The ladder is below the stairs.", uuid="u1"))
 
     refused = shell.run("sessions", **environ)
-    prepared = shell.run("database", "prepare", "--owner", "env:OWNER_URL", **environ)
+    prepare = ["database", "prepare", "--owner", "env:OWNER_URL"]
+    prepared, again = (shell.run(*prepare, **environ) for _ in range(2))
     shell.run("index", "--wait", **environ)
     found = shell.run("search", "ladder", **environ)
     status = shell.run("status", **environ)
@@ -130,7 +131,8 @@ def test_commands_work_on_a_database(
     assert refused.returncode == StoreProblem.exit_code
     assert "it has no tables of Backstory" in refused.stderr
     assert "backstory database prepare --owner" in refused.stderr
-    assert prepared.stdout.splitlines()[-1] == "The tenant default is new."
+    assert prepared.stdout.splitlines()[-1] == "Made the tenant default."
+    assert again.stdout.splitlines()[-1] == "The tenant default already exists."
     assert "The ladder is below the stairs." in found.stdout
     assert SESSION[:8] in found.stdout
     assert f"/{name}, tenant default" in status.stdout

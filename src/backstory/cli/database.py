@@ -48,8 +48,12 @@ def prepare_tables(app: App, owner: str) -> None:
         )
     done = prepare(_read_owner(app, owner), address)
     click.echo(neutralize(f"{done.name} is ready for the role {done.role}."))
-    made = "is new" if done.is_new_tenant else "is there"
-    click.echo(neutralize(f"The tenant {done.tenant} {made}."))
+    tenant = (
+        f"Made the tenant {done.tenant}."
+        if done.is_new_tenant
+        else f"The tenant {done.tenant} already exists."
+    )
+    click.echo(neutralize(tenant))
 
 
 @database.command("tenants", short_help="List the tenants.")
