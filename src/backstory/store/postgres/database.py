@@ -33,6 +33,7 @@ from backstory.store.postgres.connecting import (
     DatabaseServer,
 )
 from backstory.store.postgres.migrate import (
+    check_encoding,
     check_not_too_new,
     check_not_too_old,
     find_version,
@@ -599,11 +600,7 @@ def take_numbers(db: Connection, counter: str, count: int) -> int:
 
 def _check(db: Connection, server: DatabaseServer) -> None:
     """Refuse a database that is not ready, and a role that row security cannot bind."""
-    if db.info.parameter_status("server_encoding") != "UTF8":
-        raise StoreProblem(
-            f"{server.name}: its encoding is not UTF8",
-            hint="create the database with ENCODING 'UTF8'",
-        )
+    check_encoding(db, server)
     row = db.execute(
         """
         SELECT COUNT(*) FILTER (WHERE relname = 'migrations') = 0,
