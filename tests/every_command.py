@@ -66,6 +66,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "database prepare": (("--owner", "env:OWNER_URL"), {0, 11}),
     "database tenants": (("--owner", "env:OWNER_URL"), {0, 11}),
     "database add-tenant": (("ben", "--owner", "env:OWNER_URL"), {0, 11}),
+    "database remove-tenant": (
+        ("ben", "--yes", "--owner", "env:OWNER_URL"),
+        {0, 11},
+    ),
     "work": ((), {0}),
     "mcp": ((), {0}),
     "export": (("{folder}/export",), {0}),

@@ -20,6 +20,7 @@ from backstory import (
     StoreIncomplete,
     StoreProblem,
     StoreUnreachable,
+    StoreUnwritable,
 )
 from backstory.store.base.history_rows import HISTORY_TABLES, Row
 from backstory.store.postgres.tenants import TenantList
@@ -406,7 +407,14 @@ def test_what_is_wrong_with_the_new_place_is_not_blamed_on_the_setting(
 
     done = shell.run("move", "--to", postgres.url().replace("s3cret", "wrong"))
 
+    unbound = shell.run("move", "--to", postgres.url(OWNER))
+
     assert (done.returncode, done.stdout) == (StoreUnreachable.exit_code, "")
     assert done.stderr.splitlines()[-1] == (
         "  hint: check the user, the password and the database in --to"
+    )
+    assert (unbound.returncode, unbound.stdout) == (StoreUnwritable.exit_code, "")
+    assert unbound.stderr.splitlines()[-1] == (
+        "  hint: --to must name a role that is not a superuser, has no BYPASSRLS, and "
+        "does not own the tables"
     )

@@ -72,6 +72,14 @@ def add_tenant(owner_url: str, name: str) -> None:
     _open_list(owner_url).create(name)
 
 
+def remove_tenant(owner_url: str, name: str) -> bool:
+    """Delete a tenant and all that it has. Raises ``UnknownName``.
+
+    Returns whether it is gone from the files of the server as well.
+    """
+    return _open_list(owner_url).remove(name)
+
+
 def list_tenants(owner_url: str) -> list[str]:
     """The names of all tenants, in the order in which they were made."""
     return [each.name for each in _open_list(owner_url).list()]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from backstory.errors import BadQuery, UnknownName, show_value
+from backstory.errors import BadQuery, StoreProblem, UnknownName, show_value
 from backstory.index.damage import list_copies
 from backstory.notes.daily_logs import split_blocks
 from backstory.notes.log_markers import marker_start
@@ -49,6 +49,10 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 # How long to wait for other processes that are reading what must be erased.
 _ERASE_S = 5.0
 _PAUSE_S = 0.1
+_UNFINISHED = (
+    "it is forgotten; when this problem is solved, 'backstory index' erases what is "
+    "left of it"
+)
 
 
 class Forgetter(FrozenStruct):
@@ -132,9 +136,14 @@ class Forgetter(FrozenStruct):
 
     def _finish(self, report: ForgetReport, forgetting: Forgetting) -> ForgetReport:
         """Erase what was deleted from everything that was made from it."""
-        self.history.delete_lost_sources(os.path.exists)
-        self.update_index()
-        return replace(report, forgetting=forgetting, erasure=self._erase())
+        try:
+            self.history.delete_lost_sources(os.path.exists)
+            self.update_index()
+            erasure = self._erase()
+        except StoreProblem as exc:
+            exc.hint = _UNFINISHED
+            raise
+        return replace(report, forgetting=forgetting, erasure=erasure)
 
     # -- what the settings say ---
 

@@ -94,7 +94,7 @@ def test_a_file_that_others_may_touch_is_refused(file: Path, mode: int) -> None:
     file.chmod(mode)
 
     assert refused(f"file:{file}") == (
-        f"{file}: others may read the key (its mode is {mode:04o})",
+        f"{file}: others may read it (its mode is {mode:04o})",
         f"run: chmod 600 '{file}'",
     )
 
@@ -105,27 +105,19 @@ def test_a_file_of_somebody_else_is_refused(file: Path) -> None:
 
     assert refused(f"file:{file}") == (
         f"{file}: the file belongs to somebody else",
-        "make a copy that you own: others could change the key in this one",
+        "make a copy that you own: others could change this one",
     )
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "there is no key in it"),
-        (b" \n", "there is no key in it"),
-        (b"x" * 20_000, "there is no key in it"),
-    ],
-    ids=["empty", "blank", "long"],
+    "content", [b"", b" \n", b"x" * 20_000], ids=["empty", "blank", "long"]
 )
-def test_a_file_without_a_key_is_refused(
-    file: Path, content: bytes, reason: str
-) -> None:
+def test_a_file_without_a_key_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
     assert refused(f"file:{file}") == (
-        f"{file}: {reason}",
-        "the file must hold the key and nothing else",
+        f"{file}: it is empty or too long",
+        "the file must hold what llm.key needs, and nothing else",
     )
 
 

@@ -116,6 +116,43 @@ def test_a_certificate_of_the_teams_own_is_trusted_if_the_machine_trusts_it(
     )
 
 
+def test_a_certificate_that_has_expired_or_is_for_another_name_is_told(
+    server_side: Shell, laptop: Shell, certificate: tuple[Path, Path]
+) -> None:
+    _, key = certificate
+    chain = server_side.home / "expired.pem"
+    request = ["openssl", "req", "-new", "-key", str(key), "-subj", "/CN=localhost"]
+    sign = ["openssl", "x509", "-req", "-signkey", str(key), "-out", str(chain)]
+    asked = subprocess.run(
+        [*request, "-addext", "subjectAltName=DNS:localhost"],
+        capture_output=True,
+        check=True,
+    )
+    subprocess.run(
+        [*sign, "-days", "-1", "-copy_extensions", "copyall"],
+        input=asked.stdout,
+        capture_output=True,
+        check=True,
+    )
+    token = make_token(server_side)
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+    told = []
+    for used in (chain, certificate[0]):
+        words = ["--certificate", str(used), "--key", str(key)]
+        trusting = {**environ_of(token), "SSL_CERT_FILE": str(used)}
+        with serving(server_side, *words) as server:
+            # The certificate that is still good is for localhost alone.
+            name = "localhost" if used is chain else "127.0.0.1"
+            url = server.url.replace("127.0.0.1", name)
+            told.append(laptop.run("push", "--to", url, **trusting).stderr)
+
+    expired, misnamed = told
+    assert "is not trusted (certificate has expired)\n" in expired
+    assert "hint: whoever operates the server has to renew it; nothing is l" in expired
+    assert "is not trusted (IP address mismatch)\n" in misnamed
+    assert "hint: check --to: it must use a name that the certificate" in misnamed
+
+
 def test_push_without_a_server_says_what_to_do(laptop: Shell) -> None:
     done = laptop.run("push")
 
@@ -234,6 +271,45 @@ def test_watching_pushes_as_files_grow_and_beside_others_that_push(
                 assert comes_true(lambda: len(list_messages(server.url, token)) == 3)
             finally:
                 watching.terminate()
+
+
+def test_watching_goes_on_without_a_token_and_says_so_once(laptop: Shell) -> None:
+    file = session_file(laptop.home)
+    append(file, a_line("said before", uuid="u1"))
+    environ = {
+        **laptop.environ,
+        "BACKSTORY_PUSH_URL": "http://127.0.0.1:1",
+        "BACKSTORY_PUSH_TOKEN": f"file:{laptop.home / 'token'}",
+        "BACKSTORY_EMBEDDER_NAME": "none",
+        "BACKSTORY_INDEX_WATCH_SECONDS": "0.05",
+    }
+    log = laptop.home / "log"
+    with (
+        log.open("w") as writer,
+        subprocess.Popen(
+            [*BACKSTORY, "index", "--watch"],
+            env=environ,
+            cwd=laptop.home,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as watching,
+    ):
+        try:
+            assert comes_true(partial(has_lines, log, 1))
+            append(file, a_line("said meanwhile", uuid="u2"))
+            assert comes_true(partial(has_lines, log, 2))
+        finally:
+            watching.terminate()
+            assert watching.stderr is not None
+            told = watching.stderr.read()
+
+    assert told.splitlines() == [
+        "Watching; stop with Ctrl-C.",
+        f"Not pushed: push.token names the file '{laptop.home / 'token'}', which "
+        "cannot be read (No such file or directory)",
+        "  hint: check the path, and that you may read the file",
+    ]
 
 
 def test_a_server_that_is_killed_while_it_takes_in_loses_and_doubles_nothing(

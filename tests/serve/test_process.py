@@ -1,10 +1,12 @@
 """The server as a process: how it starts, what it tells, how it ends."""
 
 import json
+import logging
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from tempfile import NamedTemporaryFile
 import httpx
 import pytest
 
+from backstory.errors import BadQuery, StoreUnreachable
+from backstory.serve.json_log import JsonLines
+from backstory.serve.listening import Listening
 from backstory.store.token_file import FileTokens
 from backstory.system.locks import locked
 from backstory.values.access import Scope
@@ -200,8 +205,9 @@ def test_for_other_machines_it_does_not_start_unencrypted(
     [
         (["--certificate", "x.pem"], "TLS needs both a certificate and its key"),
         (["--key", "x.pem"], "TLS needs both a certificate and its key"),
-        (["--certificate", "x.pem", "--key", "x.pem"], "No such file"),
-        (["--certificate", "junk", "--key", "junk"], "junk"),
+        (["--certificate", "junk", "--key", "x.pem"], "backstory: x.pem: No such file"),
+        (["--certificate", ".", "--key", "junk"], ": Is a directory"),
+        (["--certificate", "junk", "--key", "junk"], "not a certificate and its key"),
     ],
 )
 def test_a_certificate_that_cannot_be_used_is_refused(
@@ -214,6 +220,40 @@ def test_a_certificate_that_cannot_be_used_is_refused(
 
     assert done.returncode == 11
     assert said in done.stderr
+
+
+def test_a_key_that_needs_a_password_is_refused_without_asking_for_it(
+    shell: Shell, taken_port: str, certificate: tuple[Path, Path]
+) -> None:
+    make_token(shell)
+    chain, key = certificate
+    locked = shell.home / "locked.pem"
+    subprocess.run(
+        [
+            *("openssl", "pkey", "-in", str(key), "-out", str(locked)),
+            *("-aes128", "-passout", "pass:walrus"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    words = ["--certificate", str(chain), "--key", str(locked)]
+
+    done = shell.process("serve", "--port", taken_port, *words)
+
+    assert done.returncode == 11
+    assert done.stderr.startswith(f"backstory: {locked}: it is encrypted with a pass")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "https://127.0.0.1:8848"),
+        ("memory.example.org", "https://memory.example.org:8848"),
+        ("::", "https://[::]:8848"),
+    ],
+)
+def test_the_address_that_is_told_can_be_opened(host: str, url: str) -> None:
+    assert Listening(host, 0, Path("c.pem"), Path("k.pem")).to_url(8848) == url
 
 
 @uses_running
@@ -275,6 +315,29 @@ def test_an_error_is_logged_by_its_kind_and_place_alone(
     assert answer.status_code >= 400
     assert str(shell.kept) not in answer.text
     assert all(isinstance(line, dict) for line in server.lines)
+
+
+@pytest.mark.parametrize(
+    ("error", "hints"),
+    [
+        (StoreUnreachable("zebra", hint="raise max_connections"), ["raise max_conn"]),
+        (BadQuery("zebra", hint="giraffe"), []),
+    ],
+)
+def test_the_log_says_what_to_do_about_a_database_that_is_away_and_no_more(
+    error: Exception, hints: list[str]
+) -> None:
+    try:
+        raise error
+    except (StoreUnreachable, BadQuery):
+        failed = sys.exc_info()
+    record = logging.LogRecord("a", logging.ERROR, "", 0, "it failed", None, failed)
+
+    line = json.loads(JsonLines().format(record))
+
+    assert line["error"] == type(error).__name__
+    assert [line[each][:14] for each in line if each == "hint"] == hints
+    assert "zebra" not in str(line)
 
 
 def test_it_says_that_it_ends_before_it_does_and_exits_well(shell: Shell) -> None:

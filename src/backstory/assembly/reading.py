@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.assembly.home import HomeParts
-from backstory.errors import BackstoryError, BadQuery, StoreUnreachable
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    StoreProblem,
+    StoreUnreachable,
+)
 from backstory.ingest.announced import has_announced, iter_announced
 from backstory.ingest.excluded import iter_kept_excluded
 from backstory.ingest.refresh import Refresh
@@ -48,6 +53,8 @@ logger = lazy_logger(__name__)
 _LITTLE_ROOM_BYTES = 64 * 1024
 # When to try again if daily logs are left, such as because the budget is spent.
 _LOGS_AGAIN_S = 600.0
+# And when to try again to erase what others were reading.
+_ERASE_AGAIN_S = 60.0
 # How often one process looks for messages that are too old to be kept.
 _FORGETTING_S = 3600.0
 
@@ -202,8 +209,20 @@ class ReadingParts(HomeParts):
         """Index what was just read, and see which sessions have gone quiet."""
         self._forget_old()
         report = self.maintainer.update(on_taken)
+        self._finish_erasing()
         self.triggers.mark_quiet()
         return report
+
+    def _finish_erasing(self) -> bool:
+        """Erase what earlier forgettings have left; False if some of it is still left.
+
+        Whatever keeps it from being erased must not keep new messages from being found.
+        """
+        try:
+            return self.history.finish_erasing()
+        except StoreProblem as exc:
+            logger.warning("deleted rows are not erased: %s", exc)
+            return False
 
     def _mark_announced(self) -> None:
         """Read the sessions that hooks announced, and mark them as due."""
@@ -335,7 +354,7 @@ class ReadingParts(HomeParts):
         if kind == "index":
             self._forget_old()
             self.maintainer.work()
-            return None
+            return None if self._finish_erasing() else _ERASE_AGAIN_S
         if kind != "logs":
             raise BadQuery(f"there is no job called '{show_name(kind)}'")
         self.summaries.work()

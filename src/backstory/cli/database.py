@@ -4,16 +4,20 @@ import click
 
 from backstory.address import read_address, read_database
 from backstory.cli.app import App, Group, commands, echo_lines
-from backstory.database import add_tenant, list_tenants, prepare
+from backstory.cli.forget import ask_to_delete
+from backstory.database import add_tenant, list_tenants, prepare, remove_tenant
 from backstory.errors import ConfigError
+from backstory.render.people.forgetting import render_erasure
 from backstory.text.escape import neutralize
+from backstory.values.forgetting import Erasure
 
 _OWNER = click.option(
     "--owner",
     required=True,
     metavar="URL",
-    help="The database, opened as the role that owns its tables, or will: "
-    "postgresql://owner@host/database, or env:NAME or file:/path for where it is.",
+    help="The database, opened as the role that owns its tables, or will own them: "
+    "postgresql://owner@host/database, or env:NAME or file:/path, where the address "
+    "is.",
 )
 
 
@@ -21,8 +25,8 @@ _OWNER = click.option(
 def database() -> None:
     """Prepare a PostgreSQL database to keep memories in, and manage its tenants.
 
-    A memory is kept in one if store.url names it. These commands are for the role that
-    owns its tables; it must not be the one in store.url.
+    A memory is kept in the database that store.url names. These commands are for the
+    role that owns its tables, which must not be the one in store.url.
     """
 
 
@@ -44,8 +48,12 @@ def prepare_tables(app: App, owner: str) -> None:
         )
     done = prepare(_read_owner(app, owner), address)
     click.echo(neutralize(f"{done.name} is ready for the role {done.role}."))
-    made = "is new" if done.is_new_tenant else "is there"
-    click.echo(neutralize(f"The tenant {done.tenant} {made}."))
+    tenant = (
+        f"Made the tenant {done.tenant}."
+        if done.is_new_tenant
+        else f"The tenant {done.tenant} already exists."
+    )
+    click.echo(neutralize(tenant))
 
 
 @database.command("tenants", short_help="List the tenants.")
@@ -64,6 +72,26 @@ def add_one(app: App, name: str, owner: str) -> None:
     """Make a tenant: a memory of its own, which others in the database do not see."""
     add_tenant(_read_owner(app, owner), name)
     click.echo(neutralize(f"Made the tenant {name}."))
+
+
+@database.command("remove-tenant", short_help="Delete a tenant and its memory.")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_OWNER
+@click.pass_obj
+def remove_one(app: App, name: str, yes: bool, owner: str) -> None:
+    """Delete a tenant for good: its conversations, notes, vectors and tokens.
+
+    Backups of the database still have them.
+    """
+    url = _read_owner(app, owner)
+    if name in list_tenants(url):
+        click.echo(neutralize(f"This deletes the tenant {name} and its whole memory."))
+        ask_to_delete(yes=yes)
+    is_erased = remove_tenant(url, name)
+    click.echo(neutralize(f"Deleted the tenant {name}."))
+    if not is_erased:
+        echo_lines(render_erasure(Erasure.LEFT))
 
 
 def _read_owner(app: App, owner: str) -> str:

@@ -117,7 +117,7 @@ def forget(
     if dry_run or preview.is_empty:
         receipt = preview
     else:
-        _ask(yes)
+        ask_to_delete(yes=yes)
         receipt = run(dry_run=False)
     if as_json:
         click.echo(to_json(forget_object(receipt)))
@@ -155,7 +155,8 @@ def _show(app: App, preview: ForgetReport, *, is_dry_run: bool) -> None:
     )
 
 
-def _ask(yes: bool) -> None:
+def ask_to_delete(*, yes: bool) -> None:
+    """Ask whether to go ahead, unless that was said already."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -6,7 +6,12 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
-from backstory.errors import ProviderError, StoreLocked, StoreUnreachable
+from backstory.errors import (
+    ConfigError,
+    ProviderError,
+    StoreLocked,
+    StoreUnreachable,
+)
 from backstory.render.objects import push_object, to_json
 from backstory.render.people.pushes import render_push
 
@@ -45,7 +50,10 @@ def push(app: App, url: str | None, as_json: bool) -> None:
 
 
 class ContinuousPush:
-    """Sends what is new each time, and says so once if the server cannot be reached."""
+    """Sends what is new each time, and says once what keeps it from sending.
+
+    Reading never stops because of that: agent programs delete what is not read in time.
+    """
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -63,7 +71,8 @@ class ContinuousPush:
             # Somebody else pushes, or there is nothing to read from; what is left is
             # sent the next time.
             return
-        except ProviderError as exc:
+        except (ProviderError, ConfigError) as exc:
+            # Also for a token that is not there while it is replaced.
             self._not_before = time.monotonic() + _PAUSE_S
             if str(exc) != self._said:
                 click.echo(f"Not pushed: {exc}", err=True)

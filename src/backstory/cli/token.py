@@ -23,7 +23,7 @@ _OWNER = click.option(
     default="",
     metavar="URL",
     help="The database, opened as the role that owns its tables, or env:NAME or "
-    "file:/path for where its address is; needed with store.url.",
+    "file:/path, where its address is; needed with store.url.",
 )
 
 

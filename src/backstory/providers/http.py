@@ -260,7 +260,8 @@ class Server:
             # A little of the time had passed when the request was sent.
             return f"gave no answer within {round(timeout_s, 2):.3g} seconds"
         if isinstance(error, httpx.ConnectError):
-            return find_distrust(error) or "cannot be reached"
+            distrust = find_distrust(error)
+            return "cannot be reached" if distrust is None else distrust.reason
         said = self._safe(str(error)) or type(error).__name__
         return f"closed the connection ({said})"
 
@@ -323,11 +324,21 @@ def _trust_nobody() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def find_distrust(error: BaseException) -> str | None:
+class Distrust(FrozenStruct):
+    """Why a server's certificate is not trusted: words, and OpenSSL's number."""
+
+    reason: str
+    code: int
+
+
+def find_distrust(error: BaseException) -> Distrust | None:
     """What is wrong with a server's certificate, if that is why it is unreachable."""
     for cause in _iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"has a certificate that is not trusted ({cause.verify_message})"
+            # It repeats the name, which is known.
+            said = cause.verify_message.partition(",")[0]
+            reason = f"has a certificate that is not trusted ({said})"
+            return Distrust(reason, cause.verify_code)
     return None
 
 

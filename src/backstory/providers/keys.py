@@ -91,27 +91,25 @@ def _from_file(name: str, setting: str) -> str:
     key = content.decode("utf-8", errors="replace").strip()
     if not key or len(content) > _MAX_KEY_BYTES:
         raise ConfigError(
-            f"{shown}: there is no key in it",
-            hint="the file must hold the key and nothing else",
+            f"{shown}: it is empty or too long",
+            hint=f"the file must hold what {setting} needs, and nothing else",
         )
     return key
 
 
 def _check_private(found: os.stat_result, shown: str) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(
-            f"{shown}: it is not a file", hint="name a file that holds the key"
-        )
+        raise ConfigError(f"{shown}: it is not a file", hint="name an ordinary file")
     if sys.platform == "win32":
         return  # its mode does not say who may read a file there
     if found.st_uid != os.geteuid():
         raise ConfigError(
             f"{shown}: the file belongs to somebody else",
-            hint="make a copy that you own: others could change the key in this one",
+            hint="make a copy that you own: others could change this one",
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise ConfigError(
-            f"{shown}: others may read the key (its mode is "
+            f"{shown}: others may read it (its mode is "
             f"{stat.S_IMODE(found.st_mode):04o})",
             hint=f"run: chmod 600 '{shown}'",
         )

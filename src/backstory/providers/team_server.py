@@ -50,6 +50,14 @@ _TRUST = (
     "add the authority that signed it to those this machine trusts, or name its PEM "
     "file in the environment variable SSL_CERT_FILE"
 )
+# What to do instead about other defects of a certificate, by OpenSSL's numbers.
+_NAMES = "check {setting}: it must use a name that the certificate is for"
+_CERTIFICATE_HINTS = {
+    9: "check the clock of this machine, and that of the server",
+    10: "whoever operates the server has to renew it; " + _LATER,
+    62: _NAMES,
+    64: _NAMES,
+}
 
 # Any: a server's JSON can hold anything; it is checked on reading.
 Json = Any
@@ -141,7 +149,8 @@ class TeamServerClient:
             raise self._unavailable(reason) from exc
         except httpx.ConnectError as exc:
             if distrust := find_distrust(exc):
-                raise self._unavailable(distrust, hint=_TRUST) from exc
+                hint = _CERTIFICATE_HINTS.get(distrust.code, _TRUST)
+                raise self._unavailable(distrust.reason, hint=hint) from exc
             if is_about_tls(exc):
                 raise self._unavailable("does not speak TLS", hint=_NO_TLS) from exc
             raise self._unavailable("cannot be reached", hint=_AWAY) from exc

@@ -2,7 +2,7 @@
 
 Of a message that any part of the program logs, only the fixed words are kept, without
 the values in it; of an error, its kind and where it happened, without its text, which
-may quote something.
+may quote something. Of a database that cannot be reached, it is also said what to do.
 """
 
 import logging
@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import TextIO
 
 import orjson
+
+from backstory.errors import StoreUnreachable
 
 REQUESTS = "backstory.serve.requests"
 _MAX_FRAMES = 20
@@ -31,8 +33,11 @@ class JsonLines(logging.Formatter):
         if record.name == REQUESTS and isinstance(record.args, dict):
             line |= record.args
         if record.exc_info and record.exc_info[0] is not None:
-            kind, _, where = record.exc_info
+            kind, error, where = record.exc_info
             line["error"] = kind.__name__
+            if isinstance(error, StoreUnreachable):
+                # It is one of a few sentences, so it quotes nothing.
+                line["hint"] = error.hint
             line["where"] = _list_frames(where)
         return orjson.dumps(line).decode()
 

@@ -50,9 +50,7 @@ class RequestLimits:
         self._buckets: dict[str, _Bucket] = {}
 
     def begin(self, tenant: str) -> float | None:
-        """Count a request; returns after how many seconds to try again if it is one
-        too many, and None if it may be.
-        """
+        """Count a request; returns how many seconds to wait if it is refused."""
         now = self._clock()
         with self._lock:
             bucket = self._find(tenant, now)

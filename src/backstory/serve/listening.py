@@ -28,6 +28,12 @@ class Listening(FrozenStruct):
     def is_loopback(self) -> bool:
         return self.host in _LOOPBACK
 
+    def to_url(self, port: int) -> str:
+        """The address of the server at the port that it has in fact."""
+        scheme = "https" if self.certificate else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{port}"
+
     def check(self) -> None:
         """Raise ``ConfigError`` if tokens could be read on their way, or by anybody."""
         if (self.certificate is None) != (self.key is None):
@@ -60,11 +66,30 @@ def _check_proxy(address: str) -> None:
 
 
 def _check_certificate(certificate: Path, key: Path) -> None:
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as exc:
+    for path in (certificate, key):
+        try:
+            path.read_bytes()
+        except OSError as exc:
+            raise ConfigError(
+                f"{path}: {exc.strerror}",
+                hint="check the path, and that this user may read the file",
+            ) from exc
+
+    def refuse_to_ask() -> str:
+        # OpenSSL would ask at the terminal, which a service does not have.
         raise ConfigError(
-            f"{certificate}, {key}: {exc.strerror or exc}",
+            f"{key}: it is encrypted with a password",
+            hint="decrypt it into a file that only this user can read: "
+            "openssl pkey -in KEY -out FILE",
+        )
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            certificate, key, password=refuse_to_ask
+        )
+    except ssl.SSLError as exc:
+        raise ConfigError(
+            f"{certificate}, {key}: they are not a certificate and its key",
             hint="both are PEM files, and the key must belong to the first certificate",
         ) from exc
 

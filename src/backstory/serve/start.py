@@ -102,8 +102,7 @@ def serve_memory(
         ]
     for worker in workers:
         worker.start()
-    scheme = "https" if listening.certificate else "http"
-    tell(f"Serving {scheme}://{listening.host}:{port_of(listener)}")
+    tell(f"Serving {listening.to_url(port_of(listener))}")
     try:
         serve_until_told(app, listener, listening)
     finally:

@@ -70,6 +70,10 @@ class JobWorker:
             except StoreProblem:
                 logger.exception("jobs cannot be reached")
                 self._is_over.wait(_AWAY_S)
+            except Exception:
+                # Without its worker, a server would go on as if nothing had happened.
+                logger.exception("a worker failed unexpectedly")
+                self._is_over.wait(_AWAY_S)
             else:
                 if not has_worked:
                     self._is_over.wait(_IDLE_S)

@@ -64,8 +64,6 @@ def test_a_tenant_that_is_deleted_takes_its_tokens_along(
     grant = tokens.find_grant(token)
     assert grant is not None
 
-    postgres.ask(
-        f"DELETE FROM backstory.tenants WHERE name = '{grant.tenant}'", name="memory"
-    )
+    TenantList(postgres.url(OWNER)).remove(grant.tenant)
 
     assert tokens.find_grant(token) is None

@@ -17,7 +17,7 @@ from backstory.errors import (
 )
 from backstory.store.postgres.database import Database, Tenant, take_numbers
 from tests.postgres_server import PASSWORD, PostgresServer
-from tests.processes import end_of, in_child
+from tests.processes import comes_true, end_of, in_child
 
 # The same as long as a connection stays in one transaction.
 _TRANSACTION = "SELECT pg_backend_pid(), now()"
@@ -68,6 +68,25 @@ def test_a_port_that_is_none_is_told_before_anybody_is_asked(port: str) -> None:
     assert str(raised.value) == (
         "--to is not the address of a PostgreSQL database: its port is not a number "
         "from 1 to 65535"
+    )
+
+
+def test_a_server_that_takes_no_more_connections_is_not_said_to_be_away(
+    postgres: PostgresServer,
+) -> None:
+    postgres.ask(f"CREATE ROLE many LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 0")
+    database = Database(postgres.url("many"))
+    try:
+        with (
+            pytest.raises(StoreUnreachable, match="too many connections") as raised,
+            database.tenant(1).reading(),
+        ):
+            pass
+    finally:
+        postgres.ask("DROP ROLE many")
+
+    assert raised.value.hint == (
+        "let fewer processes use it at once, or raise max_connections there"
     )
 
 
@@ -140,6 +159,35 @@ def test_a_process_has_no_more_connections_than_it_may(
     database.close()
 
 
+def test_connections_are_given_in_the_order_in_which_they_were_asked_for(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    came: list[str] = []
+    is_over = threading.Event()
+
+    def read(name: str) -> None:
+        with tenant.reading():
+            came.append(name)
+            is_over.wait(10)
+
+    threads = []
+    with tenant.reading():
+        for number in range(3):
+            threads.append(threading.Thread(target=read, args=(f"thread {number}",)))
+            threads[-1].start()
+            assert comes_true(lambda: len(database._turns._waiting) == len(threads))
+        with pytest.raises(StoreLocked), tenant.writing(wait_s=0.05):
+            pass
+    is_over.set()
+    read("the first one again")
+    for thread in threads:
+        thread.join()
+    assert came == ["thread 0", "thread 1", "thread 2", "the first one again"]
+    database.close()
+
+
 def test_threads_share_connections(postgres: PostgresServer, tenant: Tenant) -> None:
     pids = set()
 
@@ -193,6 +241,52 @@ def test_who_finds_a_lent_view_in_use_has_another(tenant: Tenant) -> None:
         _run(work)
     assert len(set(found)) == 2
     assert not tenant.database._busy
+
+
+def test_who_finds_a_lent_view_in_use_waits_for_it_if_no_connection_is_free(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    found: list[object] = []
+
+    def work() -> None:
+        with lent.using(), tenant.reading() as db:
+            found.append(db.execute(_TRANSACTION).fetchone())
+
+    with tenant.shared_view() as lent:
+        with lent.using():
+            waiting = threading.Thread(target=work)
+            waiting.start()
+            with tenant.reading() as db:
+                found.append(db.execute(_TRANSACTION).fetchone())
+        waiting.join()
+    assert len(found) == 2
+    assert len(set(found)) == 1
+    assert not database._busy
+    database.close()
+
+
+def test_nobody_waits_for_a_view_that_was_taken_back(postgres: PostgresServer) -> None:
+    database = Database(postgres.url(), max_connections=1)
+    tenant = database.tenant(postgres.create_tenant())
+    told: list[str] = []
+    with tenant.shared_view() as lent, lent.using():
+
+        def work() -> None:
+            try:
+                with lent.using():
+                    told.append("has it")
+            except StoreLocked as exc:
+                told.append(str(exc))
+
+        waiting = threading.Thread(target=work)
+        waiting.start()
+        assert not told
+        lent.take_back()
+        waiting.join()
+    assert told == ["whoever lent the view waits no longer"]
+    database.close()
 
 
 def test_a_lent_view_that_comes_back_late_is_ended(tenant: Tenant) -> None:

@@ -53,6 +53,19 @@ def test_a_database_that_was_not_prepared_is_refused(postgres: PostgresServer) -
         open_first(postgres, name)
 
 
+def test_a_database_that_cannot_hold_every_text_is_not_prepared(
+    postgres: PostgresServer,
+) -> None:
+    name = "in_latin"
+    postgres.ask(
+        f"CREATE DATABASE {name} OWNER {OWNER} ENCODING 'LATIN1' TEMPLATE template0"
+    )
+    postgres.ask("CREATE EXTENSION vector", name=name)
+
+    with pytest.raises(StoreProblem, match="its encoding is not UTF8"):
+        postgres.prepare(name)
+
+
 def test_older_code_works_until_a_migration_says_otherwise(
     postgres: PostgresServer,
 ) -> None:

@@ -160,13 +160,9 @@ def test_tenants_are_found_by_name(
     assert find_tenant(database, "Röd & co") == number
     assert ("Röd & co", number) in [(e.name, e.tenant_id) for e in tenants.list()]
 
-    tenants.rename("Röd & co", to="Blå")
-    assert find_tenant(database, "Blå") == number
     with pytest.raises(UnknownName):
-        find_tenant(database, "Röd & co")
-    with pytest.raises(UnknownName):
-        tenants.rename("Röd & co", to="Grön")
-    for name in ("Blå", "", "x" * 201):
+        find_tenant(database, "Blå")
+    for name in ("Röd & co", "", "x" * 201):
         with pytest.raises(BadQuery):
             tenants.create(name)
 

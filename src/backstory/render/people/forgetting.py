@@ -123,7 +123,7 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
             "No language model notes it again unless you add it yourself, or allow it "
             f"with 'backstory forget --undo {number}'."
         )
-        yield from _tell_what_is_left(report)
+        yield from render_erasure(report.erasure)
         return
     yield f"Forgotten: {_describe(report)}."
     if report.with_notes and report.log_entries:
@@ -136,11 +136,12 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
         "It is left out when its files are read again; "
         f"'backstory forget --undo {number}' allows it."
     )
-    yield from _tell_what_is_left(report)
+    yield from render_erasure(report.erasure)
 
 
-def _tell_what_is_left(report: ForgetReport) -> Iterator[str]:
-    match report.erasure:
+def render_erasure(erasure: Erasure) -> Iterator[str]:
+    """What the files of the database still have of what was deleted, if anything."""
+    match erasure:
         case Erasure.BLOCKED:
             yield (
                 "Another process is still reading the database: what was deleted is "

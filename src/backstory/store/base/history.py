@@ -291,6 +291,13 @@ class HistoryStore(Protocol):
         """
         ...
 
+    def finish_erasing(self) -> bool:
+        """Erase what is left of earlier forgettings that were stopped or blocked.
+
+        Returns False if that is blocked again.
+        """
+        ...
+
     # -- reading ---
 
     def without_forgotten(self, batch: Batch) -> Batch:

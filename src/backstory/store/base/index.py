@@ -394,7 +394,7 @@ class LentView(Protocol):
         ...
 
     def using(self) -> AbstractContextManager[None]:
-        """Read in the view; in another one while some other thread uses it."""
+        """Read in the view; if some other thread uses it, wait or use another one."""
         ...
 
     def using_spare(self) -> AbstractContextManager[bool]:

@@ -44,6 +44,10 @@ _MAX_PORT = 65_535
 # How the SQLSTATE of what is wrong with a connection, or a server, begins.
 _CONNECTION = ("08", "53", "57", "58")
 
+# What a server says that takes no more connections: of anybody, for a database or for a
+# role.
+_AT_ITS_LIMIT = ("too many clients", "too many connections", "connection slots are")
+
 # Who names a database: the setting of a memory, or an option of a command.
 SETTING, OWNER_OPTION = "store.url", "--owner"
 
@@ -53,6 +57,8 @@ PREPARE_HINT = (
 )
 _CHECK_ACCESS = "check the user, the password and the database in {named_by}"
 _CHECK_SERVER = "check that the server is running, and its address in {named_by}"
+_TOO_MANY = "it has too many connections"
+_FEWER = "let fewer processes use it at once, or raise max_connections there"
 _RESTORE = "restore the database from a backup, or ask whoever operates the server"
 
 # What errors mean, and what to do; the first row that matches counts. A class of
@@ -77,8 +83,8 @@ _MEANINGS: tuple[
     (
         errors.TooManyConnections,
         StoreUnreachable,
-        "it has too many connections",
-        "let fewer processes use it at once, or raise max_connections there",
+        _TOO_MANY,
+        _FEWER,
     ),
     (
         errors.InsufficientPrivilege,
@@ -118,7 +124,7 @@ class DatabaseServer:
 
     def __init__(self, url: str, *, named_by: str = SETTING) -> None:
         self._url = url
-        self._named_by = named_by
+        self.named_by = named_by
         try:
             options = conninfo_to_dict(url)
         except psycopg.Error:
@@ -139,7 +145,7 @@ class DatabaseServer:
 
     def _not_an_address(self, reason: str = "") -> ConfigError:
         return ConfigError(
-            f"{self._named_by} is not the address of a PostgreSQL database{reason}",
+            f"{self.named_by} is not the address of a PostgreSQL database{reason}",
             hint="it looks like postgresql://user:password@host:5432/database; "
             "special characters of the password must be percent-encoded",
         )
@@ -197,6 +203,8 @@ class DatabaseServer:
             words, hint = "it refuses the user or the password", _CHECK_ACCESS
         elif 'FATAL:  database "' in said or 'FATAL:  role "' in said:
             words, hint = "no such database or user", _CHECK_ACCESS
+        elif any(each in said for each in _AT_ITS_LIMIT):
+            words, hint = _TOO_MANY, _FEWER
         elif "pg_hba.conf" in said:
             words, hint = "it accepts no such connection from here", _CHECK_ACCESS
         else:
@@ -206,7 +214,7 @@ class DatabaseServer:
         )
 
     def _filled(self, hint: str | None) -> str | None:
-        return hint and hint.format(named_by=self._named_by)
+        return hint and hint.format(named_by=self.named_by)
 
 
 def _is_port(text: str) -> bool:

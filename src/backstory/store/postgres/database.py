@@ -9,6 +9,7 @@ transaction to any tenant.
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import LiteralString
@@ -33,6 +34,7 @@ from backstory.store.postgres.connecting import (
     DatabaseServer,
 )
 from backstory.store.postgres.migrate import (
+    check_encoding,
     check_not_too_new,
     check_not_too_old,
     find_version,
@@ -92,7 +94,7 @@ class Database:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(self._max_connections)
+        self._turns = _Turns(self._max_connections)
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._is_checked = False
@@ -144,7 +146,7 @@ class Database:
 
     def _take(self, wait_s: float) -> tuple[Connection, bool]:
         """A connection that nobody uses, and whether it is new."""
-        if not self._free.acquire(timeout=wait_s):
+        if not self._turns.take(wait_s):
             raise StoreLocked(
                 f"{self.server.name}: all {self._max_connections} connections of this "
                 "process are in use"
@@ -154,7 +156,7 @@ class Database:
                 idle = self._idle.pop() if self._idle else None
             db = idle or self._connect()
         except BaseException:
-            self._free.release()
+            self._turns.give_back()
             raise
         with self._lock:
             self._busy.add(db)
@@ -193,7 +195,7 @@ class Database:
                 self._idle.append(db)
         if not is_usable:
             db.close()
-        self._free.release()
+        self._turns.give_back()
 
     def interrupt_all(self) -> None:
         """Stop the statements that all threads are running."""
@@ -209,6 +211,55 @@ class Database:
             idle, self._idle = self._idle, []
         for db in idle:
             db.close()
+
+
+class _Turns:
+    """Counts how many connections are left; who has waited longest gets the next one.
+
+    With a semaphore, a thread that gives one back and asks again at once is faster than
+    those that wait, some of which then wait for long.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()
+        self._left = count
+        # One lock for each thread that waits, released when it is its turn.
+        self._waiting: deque[threading.Lock] = deque()
+
+    def take(self, wait_s: float) -> bool:
+        """Wait for a turn; False if the time is up before."""
+        with self._lock:
+            if self._left:
+                self._left -= 1
+                return True
+            if not wait_s:
+                return False
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        try:
+            if turn.acquire(timeout=wait_s):
+                return True
+        except BaseException:
+            # Ctrl-C, for example.
+            if self._leave(turn):
+                self.give_back()
+            raise
+        return self._leave(turn)
+
+    def _leave(self, turn: threading.Lock) -> bool:
+        """Stop waiting; returns whether its turn has come in the meantime."""
+        with self._lock, suppress(ValueError):
+            self._waiting.remove(turn)
+            return False
+        return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._left += 1
 
 
 class View:
@@ -321,10 +372,17 @@ class Tenant:
     def shared_view(self) -> Iterator["TenantView"]:
         """Lend this thread's view to the threads that it waits for in the block.
 
-        A search then needs fewer transactions, as its threads share one.
+        A search then needs fewer transactions, as its threads share one. It has its
+        connection before they begin: if they waited for one, they could fill the pool
+        of threads, and keep those from beginning whose searches have connections.
         """
         mine = self.view
-        lent = TenantView(self, View() if mine is None else mine.move())
+        view = View() if mine is None else mine.move()
+        if not view.is_usable:
+            self._end(view)
+            with self.database.server.translated():
+                view.reserved = self.database._take(WAIT_S)
+        lent = TenantView(self, view)
         try:
             yield lent
         finally:
@@ -462,13 +520,15 @@ class TenantView:
 
     def __init__(self, tenant: Tenant, view: View) -> None:
         self._tenant = tenant
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._free: View | None = view
         self._is_back = False
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        view = self._take()
+        # The search has a connection, so it must not wait for another one: all others
+        # may be held by searches that wait, too.
+        view = self._take() or self._tenant._reserve() or self._wait()
         try:
             with self._tenant._reading_in(view):
                 yield
@@ -478,7 +538,6 @@ class TenantView:
 
     @contextmanager
     def using_spare(self) -> Iterator[bool]:
-        # Never wait for it: all connections may be held by searches that wait, too.
         view = self._tenant._reserve()
         if view is None:
             yield False
@@ -491,21 +550,33 @@ class TenantView:
 
     def take_back(self) -> View:
         """The view, or a new one if another thread is late; for its first owner."""
-        with self._lock:
+        with self._changed:
             self._is_back = True
-        return self._take()
+            self._changed.notify_all()
+        return self._take() or View()
 
-    def _take(self) -> View:
-        with self._lock:
+    def _take(self) -> View | None:
+        """The view, unless another thread uses it."""
+        with self._changed:
             view, self._free = self._free, None
-        return view or View()
+        return view
+
+    def _wait(self) -> View:
+        """The view, when the thread that uses it is done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free is not None or self._is_back)
+            view, self._free = self._free, None
+        if view is None:
+            raise StoreLocked("whoever lent the view waits no longer")
+        return view
 
     def _put_back(self, view: View) -> bool:
         """Whether it can be used again; if not, the caller has to end it."""
-        with self._lock:
+        with self._changed:
             is_wanted = self._free is None and not self._is_back
             if is_wanted:
                 self._free = view
+                self._changed.notify()
         return is_wanted
 
 
@@ -530,11 +601,7 @@ def take_numbers(db: Connection, counter: str, count: int) -> int:
 
 def _check(db: Connection, server: DatabaseServer) -> None:
     """Refuse a database that is not ready, and a role that row security cannot bind."""
-    if db.info.parameter_status("server_encoding") != "UTF8":
-        raise StoreProblem(
-            f"{server.name}: its encoding is not UTF8",
-            hint="create the database with ENCODING 'UTF8'",
-        )
+    check_encoding(db, server)
     row = db.execute(
         """
         SELECT COUNT(*) FILTER (WHERE relname = 'migrations') = 0,
@@ -552,7 +619,7 @@ def _check(db: Connection, server: DatabaseServer) -> None:
         raise StoreUnwritable(
             f"{server.name}: the role '{db.info.user}' would see the rows of all "
             "tenants",
-            hint="store.url must name a role that is not a superuser, has no "
+            hint=f"{server.named_by} must name a role that is not a superuser, has no "
             "BYPASSRLS, and does not own the tables",
         )
     if is_missing:

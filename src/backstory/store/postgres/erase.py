@@ -43,8 +43,39 @@ INDEX_TABLES = (
     "vector_codes",
     "embeddings",
 )
+# The state of a history that has something to erase: the last transaction that deleted
+# any of it, as the server numbers them.
+ERASE_DUE = "erase_due"
 # Writing this much anew takes a few seconds.
 _MAX_REWRITTEN_BYTES = 256_000_000
+
+
+def note_deletion(db: Connection) -> None:
+    """Note that this transaction deletes what has to be erased after it."""
+    db.execute(
+        """
+        INSERT INTO journal_state (name, value)
+        VALUES (%s, pg_current_xact_id()::text)
+            ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value
+        """,
+        (ERASE_DUE,),
+    )
+
+
+def find_deletion(db: Connection) -> int | None:
+    """The last transaction that deleted something, if not all of it is erased yet."""
+    row = db.execute(
+        "SELECT value FROM journal_state WHERE name = %s", (ERASE_DUE,)
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def forget_deletion(db: Connection, deleted_by: int) -> None:
+    """Note that all is erased, unless more was deleted meanwhile."""
+    db.execute(
+        "DELETE FROM journal_state WHERE name = %s AND value = %s",
+        (ERASE_DUE, str(deleted_by)),
+    )
 
 
 def erase_deleted(
@@ -91,9 +122,10 @@ def _is_read(db: Connection, deleted_by: int | None) -> bool:
                SELECT 1 FROM pg_stat_activity
                 WHERE pid <> pg_backend_pid()
                   AND GREATEST(age(backend_xmin), age(backend_xid))
-                   >= age(COALESCE(%s::text::xid8,
-                                   pg_snapshot_xmax(pg_current_snapshot()))::xid))
+                   >= age(LEAST(%s::text::xid8,
+                                pg_snapshot_xmax(pg_current_snapshot()))::xid))
         """,
+        # A number that is yet to come is from the server that a backup was made on.
         (None if deleted_by is None else str(deleted_by),),
     ).fetchone()
     return row == (True,)

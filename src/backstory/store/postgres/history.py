@@ -21,6 +21,7 @@ from backstory.store.base.history import (
 )
 from backstory.store.postgres import (
     changes,
+    erase,
     forgotten,
     messages,
     seen_notes,
@@ -30,7 +31,6 @@ from backstory.store.postgres import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import HISTORY_TABLES, erase_deleted
 from backstory.store.postgres.write_batch import write_batch
 from backstory.values.forgetting import ASKED_FOR, Erasure, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
@@ -49,8 +49,6 @@ class PostgresHistory:
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
-        # The last transaction that deleted something, as the server numbers them.
-        self._deleted_by: int | None = None
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -113,12 +111,8 @@ class PostgresHistory:
         reason: str = ASKED_FOR,
     ) -> Forgetting:
         with self.tenant.writing() as db:
-            forgetting = forgotten.forget(
-                db, parts, now=now, facts=facts, reason=reason
-            )
-            row = db.execute("SELECT pg_current_xact_id()::text").fetchone()
-        self._deleted_by = None if row is None else int(row[0])
-        return forgetting
+            erase.note_deletion(db)
+            return forgotten.forget(db, parts, now=now, facts=facts, reason=reason)
 
     def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
         with self.tenant.writing() as db:
@@ -139,8 +133,21 @@ class PostgresHistory:
                 sources.delete_sources(db, [path for path in lost if path in still])
 
     def erase_deleted(self) -> Erasure:
+        with self.tenant.reading() as db:
+            deleted_by = erase.find_deletion(db)
         with self.tenant.database.connection() as db:
-            return erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
+            outcome = erase.erase_deleted(
+                db, erase.HISTORY_TABLES, deleted_by=deleted_by
+            )
+        if deleted_by is not None and outcome is not Erasure.BLOCKED:
+            with self.tenant.writing_apart() as db:
+                erase.forget_deletion(db, deleted_by)
+        return outcome
+
+    def finish_erasing(self) -> bool:
+        with self.tenant.reading() as db:
+            deleted_by = erase.find_deletion(db)
+        return deleted_by is None or self.erase_deleted() is not Erasure.BLOCKED
 
     # -- reading ---
 

@@ -16,6 +16,7 @@ from backstory.store.base.history_rows import (
 from backstory.store.postgres.changes import find_identity
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import Tenant
+from backstory.store.postgres.erase import ERASE_DUE
 from backstory.store.postgres.message_titles import record_key
 from backstory.store.postgres.rows import key_of, to_columns
 from backstory.store.postgres.session_names import start_of
@@ -206,7 +207,8 @@ def _find_rows(table: HistoryTable) -> str:
     if table.name == _LOGGED:
         return "sessions WHERE last_logged_message_id IS NOT NULL"
     if table.name == "journal_state":
-        return f"journal_state WHERE name NOT IN ('{COPYING}', '{COPIED}')"
+        own = f"'{COPYING}', '{COPIED}', '{ERASE_DUE}'"
+        return f"journal_state WHERE name NOT IN ({own})"
     if table.name == "message_titles":
         return "message_titles WHERE native_id <> ''"
     return f"{table.name} WHERE true"

@@ -60,6 +60,7 @@ def prepare_database(url: str, *, application_role: str) -> int:
     """
     server = DatabaseServer(url, named_by=OWNER_OPTION)
     with server.translated(), server.connect() as db:
+        check_encoding(db, server)
         _check_application_role(db, application_role)
         # Whoever comes second waits here, and then finds that nothing is left to do.
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -70,6 +71,15 @@ def prepare_database(url: str, *, application_role: str) -> int:
         _grant(db, application_role)
         db.commit()
         return version
+
+
+def check_encoding(db: Connection, server: DatabaseServer) -> None:
+    """Raise ``StoreProblem`` if a database cannot hold every text."""
+    if db.info.parameter_status("server_encoding") != "UTF8":
+        raise StoreProblem(
+            f"{server.name}: its encoding is not UTF8",
+            hint="create the database with ENCODING 'UTF8'",
+        )
 
 
 def is_prepared(url: str) -> bool:

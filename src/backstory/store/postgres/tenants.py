@@ -1,4 +1,4 @@
-"""Make, name and find tenants: for the role that owns the tables.
+"""Make, find and remove tenants: for the role that owns the tables.
 
 Everybody else can only ask for the number of a tenant whose name they know.
 """
@@ -7,7 +7,7 @@ import shlex
 from datetime import datetime
 from functools import partial
 
-from psycopg import errors
+from psycopg import errors, sql
 
 from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.store.postgres.connecting import (
@@ -16,6 +16,9 @@ from backstory.store.postgres.connecting import (
     DatabaseServer,
 )
 from backstory.store.postgres.database import Database, Tenant
+from backstory.store.postgres.erase import HISTORY_TABLES, INDEX_TABLES, erase_deleted
+from backstory.store.postgres.migrate import OWN_SCHEMA
+from backstory.values.forgetting import Erasure
 from backstory.values.structs import FrozenStruct
 
 
@@ -63,19 +66,16 @@ class TenantList:
             db.execute("INSERT INTO backstory.counters DEFAULT VALUES")
             return number
 
-    def rename(self, name: str, *, to: str) -> None:
-        """Give a tenant another name. Raises ``UnknownName`` and ``BadQuery``."""
+    def remove(self, name: str) -> bool:
+        """Delete a tenant with all its rows and tokens. Raises ``UnknownName``.
+
+        Returns whether the rows are gone from the files of the server as well.
+        """
+        tables = (*HISTORY_TABLES, *INDEX_TABLES)
         with self._server.translated(), self._server.connect() as db:
-            try:
-                renamed = db.execute(
-                    "UPDATE backstory.tenants SET name = %s WHERE name = %s", (to, name)
-                ).rowcount
-            except errors.UniqueViolation as exc:
-                raise _taken(to) from exc
-            except errors.CheckViolation as exc:
-                raise _bad_name(to) from exc
-        if not renamed:
-            raise UnknownName(f"there is no tenant {show_value(name)}")
+            deleted_by = _delete(db, _find(db, name))
+            db.commit()
+            return erase_deleted(db, tables, deleted_by=deleted_by) is Erasure.DONE
 
     def list(self) -> list[TenantName]:
         """All of them, in the order in which they were made."""
@@ -102,6 +102,52 @@ def _insert(db: Connection, name: str) -> int:
     assert row is not None
     number: int = row[0]
     return number
+
+
+def _find(db: Connection, name: str) -> int:
+    row = db.execute(
+        "SELECT tenant_id FROM backstory.tenants WHERE name = %s", (name,)
+    ).fetchone()
+    if row is None:
+        raise UnknownName(
+            f"there is no tenant {show_value(name)}",
+            hint="'backstory database tenants' lists them",
+        )
+    number: int = row[0]
+    return number
+
+
+def _delete(db: Connection, tenant_id: int) -> int:
+    """Delete all rows of a tenant; returns the number of the transaction."""
+    # Triggers look for their tables in the path.
+    db.execute(
+        """
+        SELECT set_config('backstory.tenant', %s, true),
+               set_config('search_path', 'backstory, pg_temp', true)
+        """,
+        (str(tenant_id),),
+    )
+    # Wait for whoever is writing; nobody begins to write without this row.
+    db.execute("SELECT 1 FROM counters WHERE tenant_id = %s FOR UPDATE", (tenant_id,))
+    tables = db.execute(
+        """
+        SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+         WHERE relnamespace = 'backstory'::regnamespace AND relkind IN ('r', 'p')
+           AND attname = 'tenant_id' AND relname <> 'tenants'
+         ORDER BY relname
+        """
+    ).fetchall()
+    for (table,) in [*tables, ("tenants",)]:
+        # The owner could be a superuser, to whom row-level security does not apply.
+        db.execute(
+            sql.SQL("DELETE FROM {} WHERE tenant_id = %s").format(
+                sql.Identifier(OWN_SCHEMA, table)
+            ),
+            (tenant_id,),
+        )
+    row = db.execute("SELECT pg_current_xact_id()::text").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _bad_name(name: str) -> BadQuery:
