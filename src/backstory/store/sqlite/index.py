@@ -144,7 +144,8 @@ class SqliteIndex(IndexFront):
             known = self._with_tools.find(db)
             if known is None:
                 self._with_tools.keep(db, known := {})
-            if new := set(sessions) - known.keys():
+            # One by one: subtracting the keys would go through all that are known.
+            if new := {each for each in sessions if each not in known}:
                 found = units.find_sessions_with_tools(db, new)
                 known |= {each: each in found for each in new}
             return frozenset(each for each in sessions if known[each])
