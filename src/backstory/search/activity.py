@@ -20,7 +20,7 @@ from backstory.store.base.index import (
     UnitFilter,
 )
 from backstory.text.cut import one_line
-from backstory.text.query import asks_what_was_done, find_asked_project
+from backstory.text.query import asks_what_was_done, find_asked_name
 from backstory.text.words import fold
 from backstory.values.activity import (
     Activity,
@@ -135,20 +135,19 @@ def _narrow_to_project(
     request: Request, history: HistoryStore, today: date
 ) -> Request | None:
     """The request, if it asks what was done in a project, for this project alone."""
-    names = {
-        fold(PureWindowsPath(folder).name): PureWindowsPath(folder).name
-        for folder in history.list_projects()
-    }
-    asked = find_asked_project(
+    asked = find_asked_name(
         request.query,
-        names,
         today=today,
         on_given_days=request.period.first is not None,
     )
     if asked is None:
         return None
     name, query = asked
-    found = list_sessions(history, SessionFilter(), project=names[name])
+    folders = map(PureWindowsPath, history.list_projects())
+    project = next((each.name for each in folders if fold(each.name) == name), None)
+    if project is None:
+        return None
+    found = list_sessions(history, SessionFilter(), project=project)
     containers: frozenset[Container] = frozenset(
         SessionRef(session.session_id) for session in found
     )

@@ -6,7 +6,7 @@ spelled as the phrase that the index has for it.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from backstory.text.date_hints import may_ask_for_recent, may_name_days
@@ -194,38 +194,43 @@ def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
         return True
     if not (query.days or on_given_days) or not query.subject:
         return False
-    return bool(_ASKS_FOR_SOMEBODY.search(query.text)) and all(
-        _is_function_word(term)
-        or _asks_for_talk(term)
-        or fold(term.text) in _DONE_WORDS
-        for term in query.subject
-    )
+    return bool(_ASKS_FOR_SOMEBODY.search(query.text)) and not _telling(query)
 
 
-def find_asked_project(
-    query: Query,
-    names: Collection[str],
-    *,
-    today: "date | None",
-    on_given_days: bool = False,
+def find_asked_name(
+    query: Query, *, today: "date | None", on_given_days: bool = False
 ) -> tuple[str, Query] | None:
-    """Which project a query asks about, and the same query about all projects.
+    """The one word that makes a query ask for more than what was done on some days.
 
-    None unless it asks what somebody did in one of them on some days. ``names`` are
-    those of the projects, folded.
+    It may be the name of a project, and is folded. With it comes the query without it.
     """
-    words = query.text.split()
-    is_asked = len(query.text) <= _MAX_QUESTION_CHARS and (query.days or on_given_days)
-    if not is_asked or not _ASKS_FOR_SOMEBODY.search(query.text):
+    if len(query.text) > _MAX_QUESTION_CHARS:
         return None
+    if not _ASKS_FOR_SOMEBODY.search(query.text):
+        return None
+    telling = [fold(term.text) for term in _telling(query)]
+    words = query.text.split()
     for place, word in enumerate(words):
         name = fold(word.strip(_AROUND_CODE).removesuffix("'s"))
-        if name in names:
+        if telling and all(each in name for each in telling):
             rest = " ".join([*words[:place], *words[place + 1 :]])
             asked = parse_query(rest, today=today)
             if asks_what_was_done(asked, on_given_days=on_given_days):
                 return name, asked
     return None
+
+
+def _telling(query: Query) -> list[Term]:
+    """What a query about somebody's days asks for besides what was done."""
+    return [
+        term
+        for term in query.subject
+        if not (
+            _is_function_word(term)
+            or _asks_for_talk(term)
+            or fold(term.text) in _DONE_WORDS
+        )
+    ]
 
 
 def find_names(query: Query) -> frozenset[Term]:
