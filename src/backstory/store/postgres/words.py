@@ -21,7 +21,11 @@ from backstory.store.postgres.postings import (
     no_postings,
     to_term,
 )
-from backstory.store.postgres.recent_postings import RecentCounts, RecentPostings
+from backstory.store.postgres.recent_postings import (
+    RecentCounts,
+    RecentPhrases,
+    RecentPostings,
+)
 
 # Up to this many matching units are listed before words are matched.
 _FEW_UNITS = 20_000
@@ -54,6 +58,7 @@ class PostgresWords:
         self._segments = word_rows.SegmentCounts()
         self._recent = RecentPostings()
         self._counts = RecentCounts()
+        self._phrases = RecentPhrases()
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -208,7 +213,21 @@ class PostgresWords:
     def _find_phrases(
         self, db: Connection, counters: IndexCounters, tokens: dict[str, list[str]]
     ) -> dict[str, PhraseUnits]:
-        """The units that have each phrase, which is given with its tokens."""
+        """The units that have each phrase, which is given with its tokens.
+
+        Those of several tokens are remembered: what was found by them is scored by them
+        again, and finding them takes long if the tokens are frequent.
+        """
+        found = self._phrases.find(counters, tokens)
+        others = {each: some for each, some in tokens.items() if each not in found}
+        read = self._read_phrases(db, counters, others)
+        several = {k: units for k, units in read.items() if len(others[k]) > 1}
+        self._phrases.keep(counters, several)
+        return found | read
+
+    def _read_phrases(
+        self, db: Connection, counters: IndexCounters, tokens: dict[str, list[str]]
+    ) -> dict[str, PhraseUnits]:
         has_phrases = any(len(some) > 1 for some in tokens.values())
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         if not terms:
