@@ -36,6 +36,8 @@ _BLOCK_UNITS = 4
 
 # A slot and its units, as they are stored.
 Row = tuple[int, bytes]
+# The place of a segment among others, and the units of a slot in it.
+_Placed = tuple[int, bytes]
 
 
 class Found(NamedTuple):
@@ -73,15 +75,16 @@ def find_units(
         binary=True,
     ).fetchall()
     places = {segment_id: place for place, segment_id in enumerate(segment_ids)}
-    of_slots: dict[int, list[tuple[int, bytes]]] = {slot: [] for slot in slots}
+    of_slots: dict[int, list[_Placed]] = {slot: [] for slot in slots}
     for slot, segment_id, packed in rows:
         if segment_id in places:
             of_slots[slot].append((places[segment_id], packed))
-    size = len(segment_ids) * SEGMENT_SIZE
-    has_all = np.ones(size, np.bool_)
-    near_all = np.ones(size // _BLOCK_UNITS, np.bool_)
+    there = np.zeros(len(segment_ids) * SEGMENT_SIZE, np.bool_)
+    has_all = np.ones(len(there), np.bool_)
+    near_all = np.ones(len(there) // _BLOCK_UNITS, np.bool_)
     for some in of_slots.values():
-        there = _unpack(some, size)
+        there.fill(False)
+        _unpack(some, there)
         has_all &= there
         near_all &= there.view(f"u{_BLOCK_UNITS}") != 0
     found = np.flatnonzero(has_all)
@@ -96,26 +99,27 @@ def find_units(
     )
 
 
-def _unpack(rows: Sequence[tuple[int, bytes]], size: int) -> NDArray[np.bool_]:
-    """Which units are in some rows, each given with the place of its segment."""
-    there = np.zeros(size, np.bool_)
+def _unpack(rows: Sequence[_Placed], there: NDArray[np.bool_]) -> None:
+    """Mark which units are in some rows, each given with the place of its segment."""
     lists = [(place, packed) for place, packed in rows if len(packed) < _AS_BITS]
     if lists:
         steps = np.frombuffer(b"".join([packed for _, packed in lists]), np.uint8)
         sizes = np.fromiter((len(packed) for _, packed in lists), np.int64, len(lists))
         firsts = np.cumsum(sizes) - sizes
-        lasts = np.cumsum(steps, dtype=np.int64)
-        # Each list begins anew, at its segment.
+        # Each list begins at its segment, wherever the one before it has ended.
         begins = np.fromiter((place for place, _ in lists), np.int64, len(lists))
         begins <<= SEGMENT_BITS
-        begins[1:] -= lasts[firsts[1:] - 1]
-        there[(lasts + np.repeat(begins, sizes))[steps != _FAR]] = True
+        ends = begins + np.add.reduceat(steps, firsts, dtype=np.int64)
+        units = steps.astype(np.int64)
+        units[firsts] += begins
+        units[firsts[1:]] -= ends[:-1]
+        # Where a distance has two bytes, the second one comes last, and counts.
+        there[np.cumsum(units, out=units)] = steps != _FAR
     for place, packed in rows:
         if len(packed) == _AS_BITS:
             first = place << SEGMENT_BITS
             bits = np.unpackbits(np.frombuffer(packed, np.uint8))
             there[first : first + SEGMENT_SIZE] = bits
-    return there
 
 
 def _choose_slots(part: bytes) -> list[int]:
@@ -231,7 +235,8 @@ def without(rows: Sequence[Row], unit_ids: Collection[int]) -> list[Row]:
     places = np.fromiter(unit_ids, np.int64, len(unit_ids)) & (SEGMENT_SIZE - 1)
     uses = [np.zeros(0, np.uint32)]
     for slot, packed in rows:
-        there = _unpack([(0, packed)], SEGMENT_SIZE)
+        there = np.zeros(SEGMENT_SIZE, np.bool_)
+        _unpack([(0, packed)], there)
         there[places] = False
         units = np.flatnonzero(there).astype(np.uint32)
         uses.append(units | np.uint32(slot << SEGMENT_BITS))
