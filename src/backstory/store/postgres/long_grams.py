@@ -5,8 +5,9 @@ gram has a slot, which it shares with others, and a row for each segment that ha
 units in whose texts one of them is. The units with all grams of a part are few.
 
 In a row, units are numbers within the segment: each is stored as the distance to the
-one before it, in one byte; 255 stands for 255 units none of which is meant. If that
-takes more room than one bit for each unit of the segment, it is bits.
+one before it, in one byte; 255 stands for 255 units further, where none is meant, and
+another distance follows, which may be 0. If that takes more room than one bit for each
+unit of the segment, it is bits.
 """
 
 from collections.abc import Collection, Sequence
@@ -113,8 +114,11 @@ def _unpack(rows: Sequence[_Placed], there: NDArray[np.bool_]) -> None:
         units = steps.astype(np.int64)
         units[firsts] += begins
         units[firsts[1:]] -= ends[:-1]
-        # Where a distance has two bytes, the second one comes last, and counts.
-        there[np.cumsum(units, out=units)] = steps != _FAR
+        np.cumsum(units, out=units)
+        there[units] = True
+        # What is 255 units further is not meant, unless no other distance follows.
+        far = np.flatnonzero(steps == _FAR)
+        there[units[far]] = steps[far + 1] == 0
     for place, packed in rows:
         if len(packed) == _AS_BITS:
             first = place << SEGMENT_BITS
