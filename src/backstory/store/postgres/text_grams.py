@@ -95,46 +95,62 @@ def find_candidates(
     have all of its grams. The first of the candidates are all that may be no messages,
     and have no ``spread``.
     """
-    raw = needle.encode()
     numbers = [each.segment_id for each in segments]
-    others = _list_others(numbers)
-    if len(raw) >= long_grams.GRAM_BYTES:
-        found = long_grams.find_units(db, index_id, raw, numbers)
-        ranges = {
-            number: [UnitRange(each, each + 1) for each in unit_ids.tolist()]
-            for number, unit_ids in found.unit_ids.items()
-        }
-        spread: Mapping[int, int] = found.spread
-    elif len(raw) >= short_grams.MIN_BYTES:
-        blocks = short_grams.find_blocks(db, index_id, raw)
-        ranges = {
-            number: _to_ranges(number, blocks[number], short_grams.BLOCK_UNITS)
-            for number in numbers
-        }
-        spread = {
-            number: len(some) * short_grams.BLOCK_UNITS
-            for number, some in ranges.items()
-        }
-    else:
+    found = _find_blocks(db, index_id, needle.encode(), numbers)
+    if found is None:
         return None
-    candidates = []
-    for segment in segments:
-        some = ranges[segment.segment_id]
-        if segment.newest_at is None:
-            others += _with_changed(some, segment.changed_ids)
-        elif some or spread[segment.segment_id]:
-            candidates.append(
-                Candidates(segment.newest_at, some, spread[segment.segment_id])
+    of_messages = [each for each in segments if each.newest_at is not None]
+    if sum(found.spread[each.segment_id] for each in of_messages) > limit:
+        return None
+    others = _list_others(numbers)
+    for segment_id, newest_at, changed_ids in segments:
+        if newest_at is None:
+            others += _with_changed(found.list_ranges(segment_id), changed_ids)
+    return [
+        Candidates(None, others),
+        *(
+            Candidates(
+                each.newest_at,
+                found.list_ranges(each.segment_id),
+                found.spread[each.segment_id],
             )
-    found_all = [Candidates(None, others), *candidates]
-    return None if count_units(found_all) > limit else found_all
+            for each in of_messages
+            if found.spread[each.segment_id]
+        ),
+    ]
 
 
-def _to_ranges(
-    segment_id: int, blocks: NDArray[np.int64], size: int
-) -> list[UnitRange]:
-    firsts = (blocks * size + (segment_id << SEGMENT_BITS)).tolist()
-    return [UnitRange(each, each + size) for each in firsts]
+class _Blocks(NamedTuple):
+    """The first units of the blocks that have all grams of a needle, by segment.
+
+    All have ``size`` units. ``spread`` is that of ``Candidates``.
+    """
+
+    firsts: Mapping[int, NDArray[np.int64]]
+    size: int
+    spread: Mapping[int, int]
+
+    def list_ranges(self, segment_id: int) -> list[UnitRange]:
+        firsts = self.firsts[segment_id].tolist()
+        return [UnitRange(each, each + self.size) for each in firsts]
+
+
+def _find_blocks(
+    db: Connection, index_id: int, needle: bytes, segment_ids: Sequence[int]
+) -> _Blocks | None:
+    """Where all grams of a needle are; None if it is too short to have any."""
+    if len(needle) >= long_grams.GRAM_BYTES:
+        units = long_grams.find_units(db, index_id, needle, segment_ids)
+        return _Blocks(units.unit_ids, 1, units.spread)
+    if len(needle) < short_grams.MIN_BYTES:
+        return None
+    size = short_grams.BLOCK_UNITS
+    blocks = short_grams.find_blocks(db, index_id, needle)
+    return _Blocks(
+        {each: blocks[each] * size + (each << SEGMENT_BITS) for each in segment_ids},
+        size,
+        {each: len(blocks[each]) * size for each in segment_ids},
+    )
 
 
 def _with_changed(
