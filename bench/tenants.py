@@ -2,10 +2,15 @@
 
     python -m bench.tenants [--share 0.05]
 
-Needs what ``make test-postgres`` installs. The database has one tenant of a million
-messages, two of 100,000 and 800 of 1,000: two million in all. It is on disk, with the
-usual safety, and its server is on this machine. Building it takes about half an hour of
-two cores and 10 GB of disk; ``--share`` makes all but the smallest tenants smaller.
+Needs what ``make test-postgres`` installs. The database has 1,000 tenants with ten
+million messages: eight with a million, eleven with 100,000 and 981 with 1,000. Only one
+of each size is filled as reading and indexing do. The others are copies that the
+superuser makes inside the database: all rows of such a tenant, under another number.
+So tenants of a size have the same texts, but each has its own rows, pages and caches.
+
+The database is on disk, with the usual safety while it is measured, and its server is
+on this machine. All takes about an hour of two cores, and 60 GB of disk while it runs;
+``--share`` makes all but the smallest tenants smaller, and these fewer.
 
 Times of searches are without embedding the query; SQLite is measured as well.
 """
@@ -28,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.postgres_server import PostgresServer, running_server
+import psycopg
+from tests.postgres_server import ADMIN, OWNER, PostgresServer, running_server
 
 from backstory.database import add_tenant
 from backstory.index.build import IndexBuilder
@@ -42,7 +48,7 @@ from bench.postgres import KnownQueries, Vector
 from bench.search_corpus import NOW, SearchCorpus
 
 LARGE, MEDIUM, SMALL = 1_000_000, 100_000, 1_000
-SMALL_TENANTS = 800
+LARGE_TENANTS, MEDIUM_TENANTS, SMALL_TENANTS = 8, 11, 981
 CLIENTS = 50
 # The clients are shared out among this many processes, because each has one GIL.
 CLIENT_PROCESSES = 5
@@ -50,6 +56,8 @@ CLIENT_S = 30.0
 _START_S = 300.0
 QUERIES = 100
 _BATCH = 5_000
+# Their rows belong to nobody else, or to no tenant's memory.
+_NOT_COPIED = ("tenants", "access_tokens")
 # A fork would copy locks that other threads hold.
 _CONTEXT = get_context("spawn")
 OPTIONS = (
@@ -136,6 +144,75 @@ def _print_built(tenant: Name, took: Took) -> None:
     )
 
 
+# -- copying --------------------------------------------------------------------------
+
+
+@contextmanager
+def _cheap_writing(server: PostgresServer) -> Iterator[None]:
+    """Have pages that are written for the first time not logged as a whole."""
+    for value in ("off", "on"):
+        server.ask(f"ALTER SYSTEM SET full_page_writes TO {value}")
+        server.ask("SELECT pg_reload_conf()")
+        if value == "off":
+            yield
+    server.ask("CHECKPOINT")
+
+
+def copy_tenant(server: PostgresServer, name: str, copies: Sequence[str]) -> None:
+    """Make tenants with the same rows as the one of that name."""
+    with psycopg.connect(server.url(ADMIN, "memory")) as db:
+        # No triggers: what they would write is copied. And rows are copied in the order
+        # in which they are on disk, not in that of their keys.
+        for setting in (
+            "session_replication_role TO replica",
+            "search_path TO backstory",
+            "enable_seqscan TO off",
+            "enable_indexscan TO off",
+        ):
+            db.execute(f"SET {setting}".encode())
+        tables = db.execute(
+            """
+            SELECT relname, string_agg(quote_ident(attname), ', ')
+              FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+             WHERE relnamespace = 'backstory'::regnamespace AND relkind = 'r'
+               AND attnum > 0 AND NOT attisdropped AND relname <> ALL(%s)
+             GROUP BY relname
+            HAVING bool_or(attname = 'tenant_id')
+            """,
+            (list(_NOT_COPIED),),
+        ).fetchall()
+        row = db.execute("SELECT find_tenant(%s)", (name,)).fetchone()
+        assert row is not None
+        for copy in copies:
+            made = db.execute(
+                "INSERT INTO tenants (name) VALUES (%s) RETURNING tenant_id", (copy,)
+            ).fetchone()
+            assert made is not None
+            for table, columns in tables:
+                values = columns.replace("tenant_id", str(made[0]))
+                db.execute(
+                    f"""
+                    INSERT INTO {table} ({columns})
+                    SELECT {values} FROM {table} WHERE tenant_id = {row[0]}
+                    """.encode()
+                )
+            db.commit()
+
+
+def _copy_all(
+    server: PostgresServer, copies: Sequence[tuple[Name, Sequence[Name]]]
+) -> None:
+    """Copy tenants, two at a time."""
+    shares = [
+        (tenant.name, [each.name for each in some[first::2]])
+        for tenant, some in copies
+        for first in (0, 1)
+    ]
+    with _cheap_writing(server), ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda share: copy_tenant(server, *share), shares))
+        server.ask("VACUUM ANALYZE", name="memory")
+
+
 # -- searching ------------------------------------------------------------------------
 
 
@@ -216,48 +293,54 @@ def _measure_clients(
 # -- all of it ------------------------------------------------------------------------
 
 
-def _build_all(server: PostgresServer, tenants: Sequence[Name]) -> None:
-    for tenant in tenants:
-        add_tenant(server.url("backstory_owner"), tenant.name)
-    with ProcessPoolExecutor(2, mp_context=_CONTEXT) as pool:
-        took = pool.map(build, [server.url()] * len(tenants), tenants)
-        for tenant, each in zip(tenants, took, strict=True):
-            if tenant.messages > SMALL:
-                _print_built(tenant, each)
+def _build_one(server: PostgresServer, tenant: Name) -> None:
+    add_tenant(server.url(OWNER), tenant.name)
+    with ProcessPoolExecutor(1, mp_context=_CONTEXT) as pool:
+        _print_built(tenant, pool.submit(build, server.url(), tenant).result())
     server.ask("VACUUM ANALYZE", name="memory")
 
 
+def _print_size(server: PostgresServer, tenants: Sequence[Name]) -> None:
+    ((size,),) = server.ask("SELECT pg_database_size('memory')")
+    total = sum(each.messages for each in tenants)
+    print(
+        f"\n{total:,} messages of {len(tenants):,} tenants, {size / 1e9:.1f} GB",
+        flush=True,
+    )
+
+
 def main(share: float) -> None:
-    medium = round(MEDIUM * share)
-    first = [Name("medium", medium), Name("small", SMALL)]
-    others = [
-        Name("large", round(LARGE * share)),
-        Name("medium 2", medium),
-        *(
-            Name(f"small {n}", SMALL)
-            for n in range(2, 2 + round(SMALL_TENANTS * share))
-        ),
+    sizes = {
+        Name("small", SMALL): round(SMALL_TENANTS * share),
+        Name("medium", round(MEDIUM * share)): MEDIUM_TENANTS,
+        Name("large", round(LARGE * share)): LARGE_TENANTS,
+    }
+    copies = [
+        (
+            first,
+            [Name(f"{first.name} {n}", first.messages) for n in range(2, count + 1)],
+        )
+        for first, count in sizes.items()
     ]
+    small, medium, _ = (some for _, some in copies)
+    tenants = [*sizes, medium[0], *small, *medium[1:], *copies[-1][1]]
     vectors: dict[str, Vector] = {}
     with running_server(options=OPTIONS, is_in_memory=False) as server:
-        _build_all(server, first[:1])
-        _build_all(server, first[1:])
-        print("\nalone in the database")
-        alone = {each: measure(server.url(), each, vectors) for each in first}
-        _build_all(server, others)
-        total = sum(each.messages for each in (*first, *others))
-        ((size,),) = server.ask("SELECT pg_database_size('memory')")
-        print(
-            f"\n{total:,} messages of {len(first) + len(others):,} tenants, "
-            f"{size / 1e9:.1f} GB"
-        )
-        for tenant in first:
+        alone = {}
+        for tenant in sizes:
+            _build_one(server, tenant)
+            print("alone, or with smaller ones:", flush=True)
+            alone[tenant] = measure(server.url(), tenant, vectors)
+        _print_size(server, list(sizes))
+        took = seconds(lambda: _copy_all(server, copies))
+        _print_size(server, tenants)
+        print(f"copied and vacuumed in {took / 60:.0f} minutes", flush=True)
+        for tenant in sizes:
             times = measure(server.url(), tenant, vectors)
             slower = statistics.median(times) / statistics.median(alone[tenant])
-            print(f"  {slower:.2f} times as long as alone")
-        measure(server.url(), others[0], vectors)
-        _measure_clients(server.url(), [*first, *others], vectors)
-    for tenant in (*first, others[0]):
+            print(f"  {slower:.2f} times as long as alone", flush=True)
+        _measure_clients(server.url(), tenants[:CLIENTS], vectors)
+    for tenant in sizes:
         _measure_sqlite(tenant.messages, vectors)
 
 

@@ -21,6 +21,7 @@ from backstory.store.postgres import (
     erase,
     short_grams,
     term_uses,
+    text_grams,
     text_search,
     word_rows,
 )
@@ -36,6 +37,7 @@ from backstory.values.units import (
     NewChunk,
     NewUnit,
     SessionRef,
+    UnitKind,
     first_session_unit_id,
 )
 from tests.chance import examples
@@ -347,39 +349,169 @@ def test_of_short_parts_the_blocks_that_have_them_are_known(
     }
 
 
-def test_a_segment_that_older_code_has_filled_gets_short_grams_when_it_is_tidied(
+def test_of_long_parts_the_units_that_have_their_grams_are_known(
+    index: PostgresIndex,
+) -> None:
+    chance = random.Random(7)
+    texts = [
+        "".join(chance.choices("abé日 ", k=chance.randrange(60))) for _ in "ab" * 90
+    ]
+    # So many units have the same gram that they are stored as bits, and some are far
+    # apart.
+    numbers = [*range(1, 2_101), *range(2_400, 12_000, 100), 12_255, 12_510, 13_000]
+    stored = dict.fromkeys(numbers, "a whale")
+    stored |= dict(zip(range(13_100, 16_000, 7), texts, strict=False))
+    needles = {
+        text[at : at + size] for text in texts for at in (0, 9) for size in (5, 9)
+    }
+    needles = {each for each in needles if len(each.encode()) >= 5} | {"whale", "whole"}
+    store_units(
+        index,
+        *(a_unit(number, text) for number, text in stored.items()),
+        a_unit(_NEXT_SEGMENT, "q"),
+    )
+
+    with (
+        patch.object(TextSearch, "small", 0),
+        patch.object(text_search, "_MAX_COMPARED", 99_999),
+    ):
+        found = {each: index.find_few(each, ANYTHING, 9_999) for each in needles}
+
+    assert len(needles) > 100
+    assert {each: sorted(some or ()) for each, some in found.items()} == {
+        each: [number for number, text in stored.items() if fold(each) in fold(text)]
+        for each in needles
+    }
+    assert index.verify() == []
+
+
+def test_titles_have_grams_as_soon_as_they_are_many(
     postgres: PostgresServer, tenant: Tenant, index: PostgresIndex
 ) -> None:
-    store_units(index, a_unit(1, "a sea"), a_unit(_NEXT_SEGMENT, "a lake"))
-    set_short_grams(postgres, tenant, "NULL")
+    def title(number: int, text: str) -> NewUnit:
+        unit_id = first_session_unit_id() + number
+        return a_unit(unit_id, text, kind=UnitKind.SESSION, said_at=number)
 
-    with patch.object(TextSearch, "small", 0):
-        before = index.find_few("sea", ANYTHING, 9), index.find_text("sea", ANYTHING, 9)
+    def found() -> tuple[list[list[int] | None], int]:
+        with patch.object(TextSearch, "small", 0):
+            parts = ("ale 7 swims", "whale", "lake", "ha")
+            some = [index.find_few(part, ANYTHING, 9) for part in parts]
+        first = first_session_unit_id()
+        return [[k - first for k in each or ()] for each in some], count_compared()
+
+    def count_compared() -> int:
+        """How many titles are compared in any case, as they have no grams."""
+        rows = postgres.ask(
+            f"""
+            SELECT cardinality(changed_ids) FROM backstory.gram_segments
+             WHERE tenant_id = {tenant.tenant_id}
+            """,
+            name="memory",
+        )
+        return sum(count for (count,) in rows) if rows else -1
+
+    with patch.object(text_grams, "_MAX_CHANGED", 4):
+        store_units(index, *(title(n, f"a whale {n} swims") for n in range(1, 5)))
+        few = found()
+        store_units(index, *(title(n, f"a whale {n} swims") for n in range(5, 9)))
+        many = found()
+        store_units(index, title(7, "a lake"), title(9, "a whale dives"))
+        with index.writing() as writer:
+            writer.delete_units([first_session_unit_id() + 1])
+        changed = found()
         verified = index.verify()
+        # Whatever is forgotten leaves no grams behind.
+        store_units(index, a_unit(1, "a sea"))
+        with index.writing() as writer:
+            writer.delete_units([1])
         index.tidy()
-        after = index.find_few("sea", ANYTHING, 9)
+        tidied = found()
+        store_units(index, *(title(n, "a lake") for n in range(2, 7)))
+        again = found()
 
-    assert (before, verified, after) == ((None, [1]), [], [1])
+    assert few == ([[], [4, 3, 2, 1], [], [4, 3, 2, 1]], -1)
+    whales = [8, 7, 6, 5, 4, 3, 2, 1]
+    assert many == ([[7], whales, [], whales], 0)
+    whales = [9, 8, 6, 5, 4, 3, 2]
+    assert changed == ([[], whales, [7], whales], 3)
+    assert verified == []
+    assert tidied == (changed[0], 0)
+    assert again == ([[], [9, 8], [7, 6, 5, 4, 3, 2], [9, 8]], 0)
     assert index.verify() == []
+
+
+def test_grams_that_programs_of_the_version_before_may_have_made_wrong_are_not_used(
+    postgres: PostgresServer, tenant: Tenant, index: PostgresIndex
+) -> None:
+    def ask(statement: str) -> list[tuple[object, ...]]:
+        return postgres.ask(
+            statement.format(tenant=tenant.tenant_id), name="memory", role=ADMIN
+        )
+
+    def count_rows() -> tuple[object, ...]:
+        (row,) = ask(
+            """
+            SELECT (SELECT count(*) FROM backstory.text_grams
+                     WHERE tenant_id = {tenant}),
+                   (SELECT count(*) FROM backstory.gram_segments
+                     WHERE tenant_id = {tenant}),
+                   (SELECT count(*) > 0 FROM backstory.gram_units
+                     WHERE tenant_id = {tenant})
+            """
+        )
+        return row
+
+    def find() -> list[int] | None:
+        with patch.object(TextSearch, "small", 0):
+            return index.find_few("blue sea", ANYTHING, 9)
+
+    store_units(index, a_unit(1, "a green sea"), a_unit(_NEXT_SEGMENT, "a lake"))
+    before = count_rows()
+    # What such a program does: it writes texts, grams and, at the end, the counters.
+    ask("UPDATE backstory.units SET folded = 'a blue sea' WHERE tenant_id = {tenant}")
+    ask(
+        """
+        INSERT INTO backstory.text_grams
+        SELECT tenant_id, index_id, 0, '' FROM backstory.indexes
+         WHERE tenant_id = {tenant}
+        """
+    )
+    ask("UPDATE backstory.indexes SET word_count = 9 WHERE tenant_id = {tenant}")
+    there = count_rows()
+    found = find()
+    index.tidy()
+
+    assert before == (0, 1, True)
+    assert (there, found) == ((1, 0, False), [_NEXT_SEGMENT, 1])
+    assert (count_rows(), find()) == ((0, 1, True), [_NEXT_SEGMENT, 1])
 
 
 def test_wrong_grams_are_noticed(
     postgres: PostgresServer, tenant: Tenant, index: PostgresIndex
 ) -> None:
+    def change(table: str, value: str) -> list[str]:
+        before = f"SELECT * FROM backstory.{table} WHERE tenant_id = {tenant.tenant_id}"
+        rows = postgres.ask(before, name="memory")
+        postgres.ask(
+            f"""
+            UPDATE backstory.{table} SET {value}
+             WHERE tenant_id = {tenant.tenant_id}
+            """,
+            name="memory",
+        )
+        assert rows != postgres.ask(before, name="memory")
+        return index.verify()
+
     store_units(index, a_unit(1, "a sea"), a_unit(_NEXT_SEGMENT, "a lake"))
-    set_short_grams(postgres, tenant, "set_byte(short_grams, 16400, 255)")
+    wrong = ["the grams of 1 segments are not those of their texts"]
 
-    assert index.verify() == ["the grams of 1 segments are not those of their texts"]
-
-
-def set_short_grams(postgres: PostgresServer, tenant: Tenant, value: str) -> None:
-    postgres.ask(
-        f"""
-        UPDATE backstory.text_grams SET short_grams = {value}
-         WHERE tenant_id = {tenant.tenant_id}
-        """,
-        name="memory",
-    )
+    assert index.verify() == []
+    assert change("gram_segments", "newest_at = 7") == wrong
+    assert change("gram_segments", "newest_at = 0") == []
+    assert change("gram_units", "units = '\\x02'") == wrong
+    assert change("gram_units", "units = '\\x01'") == []
+    short = "short_grams = set_byte(short_grams, 16400, 255)"
+    assert change("gram_segments", short) == wrong
 
 
 _needles = st.sampled_from(

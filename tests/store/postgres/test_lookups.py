@@ -20,6 +20,7 @@ from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.history import PostgresHistory
 from backstory.store.postgres.index import PostgresIndex
+from backstory.store.postgres.rows import key_of
 from backstory.store.postgres.summaries import PostgresSummaryStore
 from backstory.store.postgres.tenants import TenantList
 from backstory.values.history import NewMessage, Role
@@ -56,6 +57,13 @@ class Stored:
 
 
 def fill(tenant: Tenant, sessions: int) -> tuple[PostgresHistory, PostgresIndex]:
+    history = write_messages(tenant, sessions)
+    index = PostgresIndex(tenant, PostgresEmbeddings(tenant))
+    IndexBuilder(history, index, lambda: NOW).catch_up()
+    return history, index
+
+
+def write_messages(tenant: Tenant, sessions: int) -> PostgresHistory:
     history = PostgresHistory(tenant)
     batch = Batch("here")
     for number in range(sessions):
@@ -72,9 +80,7 @@ def fill(tenant: Tenant, sessions: int) -> tuple[PostgresHistory, PostgresIndex]
             )
             batch.messages.append(KeptMessage(message))
     history.write(batch, now=NOW)
-    index = PostgresIndex(tenant, PostgresEmbeddings(tenant))
-    IndexBuilder(history, index, lambda: NOW).catch_up()
-    return history, index
+    return history
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +273,69 @@ def test_nor_if_the_planner_has_never_counted_its_rows(
 
     assert len(found) == expected
     assert {table: count for table, count in read.items() if count > _MOST_READ} == {}
+
+
+def test_the_first_vectors_of_a_new_tenant_are_not_compared_with_each_other(
+    postgres: PostgresServer,
+) -> None:
+    name = postgres.create_database()
+    postgres.prepare(name)
+    tenants = TenantList(postgres.url(OWNER, name))
+    database = Database(postgres.url(name=name))
+    other = tenants.create("other")
+    # With so many, the index that has the hashes is deeper than others: of a tenant
+    # with one row, it would be better to read them all, and to sort.
+    postgres.ask(
+        f"""
+        INSERT INTO backstory.embeddings (tenant_id, cache_id, embedding_id, model_key,
+                                          content_hash, vector)
+        SELECT {other}, 1, number, '\\x{key_of("model").hex()}',
+               decode(md5(number::text), 'hex'), ''
+          FROM generate_series(1, 40000) AS number
+        """,
+        name=name,
+    )
+    postgres.ask("VACUUM ANALYZE", name=name)
+    cache = PostgresEmbeddings(database.tenant(tenants.create("new")))
+    count = 1_000
+    vectors = {key_of(f"text {n}"): np.ones(64, np.float32) for n in range(count)}
+    before = wait_for_counts(postgres, name)
+    added = len(cache.add("model", vectors))
+    database.close()
+    after = wait_for_counts(postgres, name)
+
+    assert added == count
+    assert after["embeddings"] - before["embeddings"] <= 2 * count
+
+
+def test_the_first_sessions_of_a_new_tenant_are_not_read_whole_for_each(
+    postgres: PostgresServer,
+) -> None:
+    name = postgres.create_database()
+    postgres.prepare(name)
+    tenants = TenantList(postgres.url(OWNER, name))
+    database = Database(postgres.url(name=name))
+    other = tenants.create("other")
+    # With so many, the index by session is deeper than that by number.
+    postgres.ask(
+        f"""
+        SET session_replication_role TO replica;
+        INSERT INTO backstory.messages (tenant_id, message_id, session_id, native_key,
+                                        native_id, position, role, text)
+        SELECT {other}, number, number / 100, decode(md5(number::text), 'hex'),
+               number, number % 100, 'user', repeat('a', 300)
+          FROM generate_series(1, 60000) AS number
+        """,
+        name=name,
+    )
+    postgres.ask("VACUUM ANALYZE", name=name)
+    new = database.tenant(tenants.create("new"))
+    before = wait_for_counts(postgres, name)
+    write_messages(new, 300)
+    database.close()
+    after = wait_for_counts(postgres, name)
+
+    assert after["messages"] - before["messages"] <= 10 * 300 * len(_TURN)
 
 
 def wait_for_counts(postgres: PostgresServer, name: str) -> dict[str, int]:

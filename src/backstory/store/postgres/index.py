@@ -47,6 +47,7 @@ from backstory.store.postgres.index_connection import (
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
     WAS_BLOCKED,
+    get_state,
     set_state,
 )
 from backstory.store.postgres.index_verify import read_tables, verify_index
@@ -246,13 +247,15 @@ class PostgresIndex(IndexFront):
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
             if word_rows.clean_segments(db, counters.index_id):
                 save_counters(db, counters)
-            without = text_grams.list_without_short(db, counters.index_id)
-        for segment_id in without:
+            unfinished = text_grams.list_missing(db, counters.index_id)
+            due = get_state(db, counters.index_id, IS_ERASE_DUE)
+            if due:
+                unfinished += text_grams.list_with_changed(db, counters.index_id)
+        for segment_id in unfinished:
             # One by one, so that others can write in between.
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-                text_grams.add_short(db, counters.index_id, segment_id)
+                text_grams.make_grams(db, counters.index_id, segment_id)
                 save_counters(db, counters)
-        due = self.get_state(IS_ERASE_DUE)
         if not due:
             return
         self.delete_unused_vectors()

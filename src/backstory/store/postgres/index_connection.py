@@ -37,6 +37,9 @@ TABLES = (
     "last_words",
     "word_rows",
     "word_segments",
+    "gram_segments",
+    "gram_units",
+    # Of programs that know neither.
     "text_grams",
     "units_to_embed",
     "vector_codes",
@@ -49,12 +52,14 @@ TABLES = (
 # The row of an index. Statements that follow are planned for their own values: a plan
 # that was made while the index was empty would be slow when it is filled. Sorting is
 # off, so that rows are read in the order of an index: if the planner expects one row,
-# it might otherwise read a whole tenant by a smaller index and sort that.
+# it might otherwise read a whole tenant by a smaller index and sort that. And writers
+# say which grams they know, for the trigger on this table.
 _COUNTERS: LiteralString = """
     SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
            last_chunk_id, xmin::text,
            set_config('plan_cache_mode', 'force_custom_plan', true),
-           set_config('enable_sort', 'off', true)
+           set_config('enable_sort', 'off', true),
+           set_config('backstory.grams', 'of units', true)
       FROM indexes WHERE name = {}
 """
 

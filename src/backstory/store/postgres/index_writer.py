@@ -56,8 +56,8 @@ class _NewRows(Struct):
     of_sessions: dict[int, tuple[int, datetime]] = field(default_factory=dict)
 
     def store(self, db: Connection, index_id: int) -> None:
-        # Titles and previews have no grams, so all of them are compared. Beside the
-        # messages of its session, each would be on another page.
+        # All titles and previews without grams are compared. Beside the messages of its
+        # session, each would be on another page.
         units.insert_units(db, index_id, sorted(self.of_units, key=itemgetter(0)))
         units.insert_notes(db, index_id, self.of_notes)
         passages.insert_passages(db, index_id, self.of_passages)

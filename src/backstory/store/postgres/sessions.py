@@ -19,7 +19,12 @@ from backstory.store.base.stored_rows import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.message_titles import delete_titles
-from backstory.store.postgres.rows import key_of, looked_up, to_columns
+from backstory.store.postgres.rows import (
+    key_of,
+    looked_up,
+    to_columns,
+    without_sorting,
+)
 from backstory.store.postgres.session_names import start_of
 from backstory.values.history import Session, SessionFacts, SessionKind
 from backstory.values.moments import WHOLE_DAY, Moment
@@ -216,8 +221,12 @@ def find_logged_positions(
 
 def refresh_excerpts(db: Connection, sessions: Sequence[StoredSession]) -> None:
     """Make opening and preview again from the messages."""
-    if not sessions:
-        return
+    if sessions:
+        with without_sorting(db):
+            _refresh_excerpts(db, sessions)
+
+
+def _refresh_excerpts(db: Connection, sessions: Sequence[StoredSession]) -> None:
     by_id = {each.session_id: each for each in sessions}
     for each in sessions:
         each.opening = each.preview = ""

@@ -1,6 +1,6 @@
 """Which texts of a segment have a part of two to four bytes: grams of three bytes.
 
-Such a part has one or two grams, so unlike those of text_grams.py, they share nothing:
+Such a part has one or two grams, so unlike those of long_grams.py, they share nothing:
 there are thousands in a segment, and most are in few texts. Each has the blocks of
 sixteen units of which one has it, as a list or, if they are many, as one bit for each.
 Grams that begin with the same two bytes are in the same group, and the groups are in
@@ -41,36 +41,20 @@ _AT_ONCE = 1 << 15
 Blocks = NDArray[np.int64]
 
 
-def find_blocks(
-    db: Connection, index_id: int, needle: bytes
-) -> list[tuple[int, int | None, Blocks | None]]:
-    """The segments, and when the newest unit of each was said, if that is known.
-
-    With them, the blocks that have a needle of two to four bytes; None for a segment
-    whose grams are still to be made.
-    """
+def find_blocks(db: Connection, index_id: int, needle: bytes) -> dict[int, Blocks]:
+    """The blocks of each segment that have a needle of two to four bytes."""
     starts = sorted({needle[at : at + 2] for at in range(max(1, len(needle) - 2))})
     rows: list[Any] = db.execute(
-        sql.SQL(
-            """
-            SELECT segment_id, newest_at, short_grams IS NULL, {}
-              FROM text_grams
-             WHERE index_id = %s ORDER BY segment_id
-            """
-        ).format(sql.SQL(", ").join(map(_slice, starts))),
+        sql.SQL("SELECT segment_id, {} FROM gram_segments WHERE index_id = %s").format(
+            sql.SQL(", ").join(map(_slice, starts))
+        ),
         (index_id,),
         binary=True,
     ).fetchall()
-    return [
-        (
-            segment_id,
-            newest_at,
-            None
-            if is_missing
-            else _find_in_groups(needle, dict(zip(starts, groups, strict=True))),
-        )
-        for segment_id, newest_at, is_missing, *groups in rows
-    ]
+    return {
+        segment_id: _find_in_groups(needle, dict(zip(starts, groups, strict=True)))
+        for segment_id, *groups in rows
+    }
 
 
 def _slice(start: bytes) -> sql.Composed:

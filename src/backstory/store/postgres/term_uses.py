@@ -92,14 +92,12 @@ def find_in_shared(
     term: str, shared_terms: str, shared_counts: bytes
 ) -> tuple[int, int] | None:
     """Where the units of a term begin in a shared row, and how many it has."""
-    # Most rows do not have it, which is seen sooner in the text as a whole.
-    if term not in shared_terms:
+    text = f"{_BETWEEN}{shared_terms}{_BETWEEN}"
+    at = text.find(f"{_BETWEEN}{term}{_BETWEEN}")
+    if at < 0:
         return None
-    terms = shared_terms.split(_BETWEEN)
-    if term not in terms:
-        return None
-    place = terms.index(term)
-    kind = find_type(len(shared_counts) // len(terms))
+    place, term_count = text.count(_BETWEEN, 0, at), text.count(_BETWEEN) - 1
+    kind = find_type(len(shared_counts) // term_count)
     counts = np.frombuffer(shared_counts, kind)
     return int(counts[:place].sum()), int(counts[place])
 

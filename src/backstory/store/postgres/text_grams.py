@@ -1,41 +1,38 @@
-"""The table ``text_grams``: which units may have some part in their text.
+"""The table ``gram_segments``: where units may have some part in their text.
 
 Under row-level security, no index of PostgreSQL is used for that. So for each segment
-whose unit numbers are all taken, there are the grams, five bytes each, of its folded
-texts. A gram has a slot, which it shares with others, and in it one bit for every four
-units that is set if one of them has it. Units with all grams of a needle are few, and
-are compared. So are all units of segments without grams: of the segment that
-is being filled, and of files and previews. Needles of two to four bytes have grams of
-their own: see short_grams.py.
+whose unit numbers are all taken, there are the grams of its folded texts: of five bytes
+(long_grams.py) and of three, for needles of two to four bytes (short_grams.py). Units
+with all grams of a needle are few, and are compared. So are all units of segments
+without grams: of the segment that is being filled, and of files.
 
-A segment loses its grams when one of its texts changes, and gets new ones at the end
-of the transaction.
+A segment of messages loses its grams when one of its texts changes, and gets new ones
+at the end of the transaction. Titles and previews change all the time, so a segment
+of these keeps its grams, and ``changed_ids`` are the units that are compared in any
+case. When they are many, it gets new grams.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
 
-from backstory.store.postgres import short_grams
+from backstory.store.postgres import long_grams, short_grams
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.term_uses import SEGMENT_BITS, SEGMENT_SIZE
-from backstory.values.units import first_note_id
+from backstory.store.postgres.term_uses import SEGMENT_BITS
+from backstory.values.units import (
+    first_note_id,
+    first_session_unit_id,
+    is_message,
+    is_session,
+)
 
-# With fewer, too many texts have all grams of a word of common syllables.
-_GRAM_BYTES = 5
-# Of texts of usual length, a seventh of all bits are set: 256 bytes for each text.
-_SLOT_BITS = 13
-_BLOCK_BITS = 2
-_BLOCKS = SEGMENT_SIZE >> _BLOCK_BITS
-_SLOT_BYTES = _BLOCKS // 8
-# Knuth's, for hashing by multiplication.
-_FACTOR = np.uint32(2_654_435_761)
-_PRIME = np.uint32(257)
-# More grams of a needle would tell little more.
-_MAX_GRAMS = 8
+# How many titles and previews are compared, at most, as they have no grams.
+_MAX_CHANGED = 512
+# How many segments get grams in one transaction besides those whose texts it changes.
+_MOST_AT_ONCE = 4
 # The newest time of units without any.
 _NEVER = -(1 << 63)
 
@@ -47,98 +44,131 @@ class UnitRange(NamedTuple):
     end: int
 
 
+class GramSegment(NamedTuple):
+    """A segment that has grams.
+
+    ``newest_at`` is the time of its newest unit; None for titles and previews.
+    """
+
+    segment_id: int
+    newest_at: int | None
+    changed_ids: Sequence[int]
+
+
 class Candidates(NamedTuple):
     """Units of one segment that may have a needle in their text.
 
     ``newest_at`` is the time of its newest unit, or None if that is not known.
+    ``spread`` is how many units are in blocks that have all of the needle's grams.
     """
 
     newest_at: int | None
     ranges: list[UnitRange]
+    spread: int = 0
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def list_segments(db: Connection, index_id: int) -> list[GramSegment]:
+    """All segments that have grams, in order."""
+    rows = db.execute(
+        """
+        SELECT segment_id, newest_at, changed_ids FROM gram_segments
+         WHERE index_id = %s ORDER BY segment_id
+        """,
+        (index_id,),
+    )
+    return [GramSegment(*row) for row in rows]
 
 
 def find_candidates(
-    db: Connection, index_id: int, needle: str, limit: int
+    db: Connection,
+    index_id: int,
+    needle: str,
+    limit: int,
+    segments: Sequence[GramSegment],
 ) -> list[Candidates] | None:
     """Where units may have the needle in their text.
 
-    None if there may be more than ``limit`` of them, or the needle is too short.
+    None if the needle is too short, or more than ``limit`` units are in blocks that
+    have all of its grams. The first of the candidates are all that may be no messages,
+    and have no ``spread``.
     """
-    raw = needle.encode()
-    if len(raw) < _GRAM_BYTES:
-        return _find_short(db, index_id, raw, limit)
-    slots = _choose_slots(raw)
-    columns = sql.SQL(", ").join(
-        sql.SQL("substring(grams FROM {} FOR {})").format(
-            slot * _SLOT_BYTES + 1, _SLOT_BYTES
-        )
-        for slot in slots
-    )
-    rows: list[Any] = db.execute(
-        sql.SQL(
-            """
-            SELECT segment_id, newest_at, {} FROM text_grams WHERE index_id = %s
-             ORDER BY segment_id
-            """
-        ).format(columns),
-        (index_id,),
-        binary=True,
-    ).fetchall()
-    found = [
-        (segment_id, newest_at, _find_blocks(of_slots))
-        for segment_id, newest_at, *of_slots in rows
+    numbers = [each.segment_id for each in segments]
+    found = _find_blocks(db, index_id, needle.encode(), numbers)
+    if found is None:
+        return None
+    of_messages = [each for each in segments if each.newest_at is not None]
+    if sum(found.spread[each.segment_id] for each in of_messages) > limit:
+        return None
+    others = _list_others(numbers)
+    for segment_id, newest_at, changed_ids in segments:
+        if newest_at is None:
+            others += _with_changed(found.list_ranges(segment_id), changed_ids)
+    return [
+        Candidates(None, others),
+        *(
+            Candidates(
+                each.newest_at,
+                found.list_ranges(each.segment_id),
+                found.spread[each.segment_id],
+            )
+            for each in of_messages
+            if found.spread[each.segment_id]
+        ),
     ]
-    return _to_candidates(found, 1 << _BLOCK_BITS, limit)
 
 
-def _find_short(
-    db: Connection, index_id: int, needle: bytes, limit: int
-) -> list[Candidates] | None:
+class _Blocks(NamedTuple):
+    """The first units of the blocks that have all grams of a needle, by segment.
+
+    All have ``size`` units. ``spread`` is that of ``Candidates``.
+    """
+
+    firsts: Mapping[int, NDArray[np.int64]]
+    size: int
+    spread: Mapping[int, int]
+
+    def list_ranges(self, segment_id: int) -> list[UnitRange]:
+        firsts = self.firsts[segment_id].tolist()
+        return [UnitRange(each, each + self.size) for each in firsts]
+
+
+def _find_blocks(
+    db: Connection, index_id: int, needle: bytes, segment_ids: Sequence[int]
+) -> _Blocks | None:
+    """Where all grams of a needle are; None if it is too short to have any."""
+    if len(needle) >= long_grams.GRAM_BYTES:
+        units = long_grams.find_units(db, index_id, needle, segment_ids)
+        return _Blocks(units.unit_ids, 1, units.spread)
     if len(needle) < short_grams.MIN_BYTES:
         return None
-    found = []
-    for segment_id, newest_at, blocks in short_grams.find_blocks(db, index_id, needle):
-        if blocks is None:
-            return None
-        found.append((segment_id, newest_at, blocks))
-    return _to_candidates(found, short_grams.BLOCK_UNITS, limit)
+    size = short_grams.BLOCK_UNITS
+    blocks = short_grams.find_blocks(db, index_id, needle)
+    return _Blocks(
+        {each: blocks[each] * size + (each << SEGMENT_BITS) for each in segment_ids},
+        size,
+        {each: len(blocks[each]) * size for each in segment_ids},
+    )
 
 
-def _to_candidates(
-    found: Sequence[tuple[int, int | None, NDArray[np.int64]]], size: int, limit: int
-) -> list[Candidates] | None:
-    """Blocks of segments, and all units of others; None if they are too many."""
-    if sum(len(blocks) for _, _, blocks in found) * size > limit:
-        return None
-    candidates = [Candidates(None, _list_others([row[0] for row in found]))]
-    for segment_id, newest_at, blocks in found:
-        firsts = (blocks * size + (segment_id << SEGMENT_BITS)).tolist()
-        ranges = [UnitRange(each, each + size) for each in firsts]
-        if ranges:
-            candidates.append(Candidates(newest_at, ranges))
-    return candidates
+def _with_changed(
+    ranges: Sequence[UnitRange], changed_ids: Sequence[int]
+) -> list[UnitRange]:
+    """Ranges, which are in order, and units that have changed, each of them once."""
+    firsts = [each.first for each in ranges]
+    found = [*ranges]
+    for unit_id in changed_ids:
+        place = bisect_right(firsts, unit_id) - 1
+        if place < 0 or unit_id >= ranges[place].end:
+            found.append(UnitRange(unit_id, unit_id + 1))
+    return found
 
 
 def count_units(candidates: Sequence[Candidates]) -> int:
-    """How many units of segments with grams are among candidates."""
-    # The first are of the others.
-    ranges = [each.ranges for each in candidates[1:]]
-    return sum((some[0].end - some[0].first) * len(some) for some in ranges)
-
-
-def _choose_slots(needle: bytes) -> list[int]:
-    """The slots of some grams of a needle, from all over it."""
-    slots = _find_slots(np.frombuffer(needle, np.uint8))
-    chosen = np.linspace(0, len(slots) - 1, min(len(slots), _MAX_GRAMS)).astype(int)
-    return sorted(set(slots[chosen].tolist()))
-
-
-def _find_blocks(of_slots: Sequence[bytes]) -> NDArray[np.int64]:
-    """The blocks that are in all slots of a segment."""
-    if not of_slots[0]:
-        return np.zeros(0, np.int64)
-    bits = np.bitwise_and.reduce([np.frombuffer(each, np.uint8) for each in of_slots])
-    return np.flatnonzero(np.unpackbits(bits))
+    """How many messages are in blocks that have all grams of the needle."""
+    return sum(each.spread for each in candidates)
 
 
 def _list_others(segment_ids: Sequence[int]) -> list[UnitRange]:
@@ -152,117 +182,149 @@ def _list_others(segment_ids: Sequence[int]) -> list[UnitRange]:
     ]
 
 
-def _find_slots(text: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """The slot of every gram of a text."""
-    if len(text) < _GRAM_BYTES:
-        return np.zeros(0, np.uint32)
-    count = len(text) - _GRAM_BYTES + 1
-    grams = np.zeros(count, np.uint32)
-    for place in range(_GRAM_BYTES):
-        grams *= _PRIME
-        grams += text[place : place + count]
-    grams *= _FACTOR
-    grams >>= np.uint32(32 - _SLOT_BITS)
-    return grams
-
-
 # -- writing --------------------------------------------------------------------------
 
 
 def refresh(db: Connection, index_id: int, changed: Collection[int]) -> None:
-    """Give grams to all full segments, after the texts of some units have changed."""
-    stale = {
-        unit_id >> SEGMENT_BITS for unit_id in changed if unit_id < first_note_id()
-    }
-    if not stale:
-        return
+    """Bring the grams up to date, after the texts of some units have changed."""
+    messages = [unit_id for unit_id in changed if is_message(unit_id)]
+    if messages:
+        _refresh_messages(db, index_id, {each >> SEGMENT_BITS for each in messages})
+    titles: dict[int, list[int]] = {}
+    for unit_id in filter(is_session, changed):
+        titles.setdefault(unit_id >> SEGMENT_BITS, []).append(unit_id)
+    for segment_id, unit_ids in titles.items():
+        if _count_changed(db, index_id, segment_id, unit_ids) > _MAX_CHANGED:
+            make_grams(db, index_id, segment_id)
+
+
+def _refresh_messages(db: Connection, index_id: int, stale: set[int]) -> None:
+    full, there = _find_full(db, index_id)
+    for segment_id in stale & there - full:
+        _delete_grams(db, index_id, segment_id)
+    for segment_id in sorted(full & stale):
+        make_grams(db, index_id, segment_id)
+    for segment_id in sorted(full - stale - there)[-_MOST_AT_ONCE:]:
+        make_grams(db, index_id, segment_id)
+
+
+def list_missing(db: Connection, index_id: int) -> list[int]:
+    """The segments that should have grams and have none."""
+    full, there = _find_full(db, index_id)
+    row = db.execute(
+        """
+        SELECT unit_id FROM units WHERE index_id = %s ORDER BY unit_id DESC LIMIT 1
+        """,
+        (index_id,),
+    ).fetchone()
+    last = 0 if row is None else int(row[0])
+    of_titles = range(
+        first_session_unit_id() >> SEGMENT_BITS, (last >> SEGMENT_BITS) + 1
+    )
+    return sorted(full - there) + [
+        segment_id
+        for segment_id in of_titles
+        if segment_id not in there
+        and _count_units(db, index_id, segment_id) > _MAX_CHANGED
+    ]
+
+
+def _find_full(db: Connection, index_id: int) -> tuple[set[int], set[int]]:
+    """The segments of messages that are full, and all segments that have grams."""
     row = db.execute(
         """
         SELECT (SELECT unit_id FROM units WHERE index_id = %s AND unit_id < %s
                  ORDER BY unit_id DESC LIMIT 1),
-               ARRAY(SELECT segment_id FROM text_grams WHERE index_id = %s)
+               ARRAY(SELECT segment_id FROM gram_segments WHERE index_id = %s)
         """,
         (index_id, first_note_id(), index_id),
     ).fetchone()
     assert row is not None
-    last, there = row[0] or 0, set(row[1])
-    if stale & there:
-        db.execute(
-            """
-            DELETE FROM text_grams
-             WHERE index_id = %s AND segment_id = ANY(%s::bigint[])
-            """,
-            (index_id, list(stale & there)),
-        )
-    for segment_id in sorted(set(range(last >> SEGMENT_BITS)) - (there - stale)):
-        row = _read_segment(db, index_id, segment_id)
-        db.execute(
-            """
-            INSERT INTO text_grams (index_id, segment_id, newest_at, grams, short_grams)
-            VALUES (%s, %s, %s, %b, %b)
-            """,
-            (index_id, segment_id, *row),
-        )
+    last, there = row
+    return set(range((last or 0) >> SEGMENT_BITS)), set(there)
 
 
-def list_without_short(db: Connection, index_id: int) -> list[int]:
-    """The segments that were filled by code that does not know short grams."""
-    rows = db.execute(
+def _count_changed(
+    db: Connection, index_id: int, segment_id: int, unit_ids: Sequence[int]
+) -> int:
+    """Note that titles have changed; returns how many of a segment have no grams."""
+    row = db.execute(
         """
-        SELECT segment_id FROM text_grams
-         WHERE index_id = %s AND short_grams IS NULL ORDER BY segment_id
+        UPDATE gram_segments
+           SET changed_ids = ARRAY(SELECT unnest(changed_ids)
+                                    UNION SELECT unnest(%s::bigint[]))
+         WHERE index_id = %s AND segment_id = %s RETURNING cardinality(changed_ids)
         """,
-        (index_id,),
-    )
-    return [segment_id for (segment_id,) in rows]
+        (list(unit_ids), index_id, segment_id),
+    ).fetchone()
+    return _count_units(db, index_id, segment_id) if row is None else int(row[0])
 
 
-def add_short(db: Connection, index_id: int, segment_id: int) -> None:
-    """Add to a segment what that code does not know."""
-    newest_at, _, short = _read_segment(db, index_id, segment_id)
+def _count_units(db: Connection, index_id: int, segment_id: int) -> int:
+    """How many units a segment has; if they are too many, not all are counted."""
+    row = db.execute(
+        """
+        SELECT COUNT(*)
+          FROM (SELECT 1 FROM units
+                 WHERE index_id = %s AND unit_id >= %s AND unit_id < %s LIMIT %s)
+               AS of_segment
+        """,
+        (index_id, *_bounds_of(segment_id), _MAX_CHANGED + 1),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def list_with_changed(db: Connection, index_id: int) -> list[int]:
+    """The segments whose grams may still be those of titles that are gone."""
+    return [each.segment_id for each in list_segments(db, index_id) if each.changed_ids]
+
+
+def make_grams(db: Connection, index_id: int, segment_id: int) -> None:
+    """Give a segment grams of its texts as they are now."""
+    newest_at, texts = _read_segment(db, index_id, segment_id)
+    _delete_grams(db, index_id, segment_id)
+    long_grams.insert_rows(db, index_id, segment_id, long_grams.pack(texts))
     db.execute(
         """
-        UPDATE text_grams SET newest_at = %s, short_grams = %b
-         WHERE index_id = %s AND segment_id = %s
+        INSERT INTO gram_segments (index_id, segment_id, newest_at, short_grams)
+        VALUES (%s, %s, %s, %b)
         """,
-        (newest_at, short, index_id, segment_id),
+        (index_id, segment_id, newest_at, short_grams.pack(texts)),
     )
+
+
+def _delete_grams(db: Connection, index_id: int, segment_id: int) -> None:
+    found = db.execute(
+        "DELETE FROM gram_segments WHERE index_id = %s AND segment_id = %s",
+        (index_id, segment_id),
+    )
+    if found.rowcount:
+        long_grams.delete_rows(db, index_id, segment_id)
 
 
 def _read_segment(
     db: Connection, index_id: int, segment_id: int
-) -> tuple[int, bytes, bytes]:
-    """What is stored of a segment: its newest time, and both kinds of grams."""
+) -> tuple[int | None, dict[int, bytes]]:
+    """When the newest unit of a segment was said, and the texts of all."""
     rows = db.execute(
         """
         SELECT unit_id, folded, said_at FROM units
          WHERE index_id = %s AND unit_id >= %s AND unit_id < %s
         """,
-        (index_id, segment_id << SEGMENT_BITS, (segment_id + 1) << SEGMENT_BITS),
+        (index_id, *_bounds_of(segment_id)),
     )
     texts, newest_at = {}, _NEVER
     for unit_id, folded, said_at in rows:
         texts[unit_id] = folded.encode()
         newest_at = max(newest_at, _NEVER if said_at is None else said_at)
-    return newest_at, _pack_grams(texts), short_grams.pack(texts)
+    # The times of titles change.
+    return newest_at if is_message(segment_id << SEGMENT_BITS) else None, texts
 
 
-def _pack_grams(texts: dict[int, bytes]) -> bytes:
-    """The grams of texts, by unit; empty if there are no texts."""
-    if not texts:
-        return b""
-    # No needle has the zero between two texts.
-    joined = b"\0".join([*texts.values(), b"\0" * (_GRAM_BYTES - 1)])
-    slots = _find_slots(np.frombuffer(joined, np.uint8))
-    unit_ids = np.fromiter(texts, np.int64, len(texts))
-    sizes = np.fromiter(map(len, texts.values()), np.int64, len(texts)) + 1
-    blocks = (unit_ids & (SEGMENT_SIZE - 1)) >> _BLOCK_BITS
-    is_there = np.zeros(_BLOCKS << _SLOT_BITS, np.bool_)
-    is_there[
-        slots * np.uint32(_BLOCKS) + np.repeat(blocks, sizes).astype(np.uint32)
-    ] = 1
-    packed: bytes = np.packbits(is_there).tobytes()
-    return packed
+def _bounds_of(segment_id: int) -> tuple[int, int]:
+    """The first unit number of a segment, and the first one after it."""
+    return segment_id << SEGMENT_BITS, (segment_id + 1) << SEGMENT_BITS
 
 
 # -- verification ---------------------------------------------------------------------
@@ -270,23 +332,28 @@ def _pack_grams(texts: dict[int, bytes]) -> bytes:
 
 def list_wrong(db: Connection, index_id: int) -> list[int]:
     """The segments whose grams are not those of their texts."""
-    rows: Iterable[Any] = db.execute(
-        """
-        SELECT segment_id, newest_at, grams, short_grams FROM text_grams
-         WHERE index_id = %s
-        """,
-        (index_id,),
-        binary=True,
-    ).fetchall()
     return [
-        segment_id
-        for segment_id, *stored in rows
-        if not _is_right(stored, _read_segment(db, index_id, segment_id))
+        each.segment_id
+        for each in list_segments(db, index_id)
+        if not _is_right(db, index_id, each)
     ]
 
 
-def _is_right(stored: Sequence[object], expected: Sequence[object]) -> bool:
-    """Whether a row is as it should be, or as code would leave it that knows less."""
-    return all(
-        found in (None, value) for found, value in zip(stored, expected, strict=True)
+def _is_right(db: Connection, index_id: int, segment: GramSegment) -> bool:
+    newest_at, texts = _read_segment(db, index_id, segment.segment_id)
+    stored = long_grams.read_rows(db, index_id, segment.segment_id)
+    changed = set(segment.changed_ids)
+    if changed:
+        # Their grams, and blocks that they are in, are of texts that they had before.
+        unchanged = {key: text for key, text in texts.items() if key not in changed}
+        return long_grams.pack(unchanged) == long_grams.without(stored, changed)
+    rows: Iterable[Any] = db.execute(
+        "SELECT short_grams FROM gram_segments WHERE index_id = %s AND segment_id = %s",
+        (index_id, segment.segment_id),
+        binary=True,
+    ).fetchall()
+    return (
+        newest_at == segment.newest_at
+        and stored == long_grams.pack(texts)
+        and [row[0] for row in rows] == [short_grams.pack(texts)]
     )

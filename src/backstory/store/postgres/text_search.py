@@ -13,7 +13,11 @@ from backstory.store.postgres.index_connection import (
     IndexCounters,
     IndexTransactions,
 )
-from backstory.store.postgres.text_grams import Candidates, UnitRange
+from backstory.store.postgres.text_grams import (
+    Candidates,
+    GramSegment,
+    UnitRange,
+)
 from backstory.store.postgres.words import PostgresWords
 
 # Only the texts of units that have the words of the needle are compared, if these are
@@ -22,14 +26,14 @@ _MAX_LOOKED_UP = 1_000
 _TELLING_WORDS = 3
 # And which units have a word is only read for that if these are not more than this.
 _MAX_RARE = 5_000
-# Of so many units in whose blocks some have the grams of a needle, texts are compared:
-# some twenty milliseconds. A part that more have is frequent, or its grams are.
+# A part is frequent, or its grams are, if more units than this are next to some that
+# have them. Otherwise, few have all of them, and comparing these takes milliseconds.
 _MAX_COMPARED = 12_000
-# Before all texts are compared from the newest on, which takes most of a second if few
-# have the needle after all. Of a part that more than these have, that finds the newest
-# soon.
+# The same before all texts are compared from the newest on, which takes most of a
+# second if few have the part after all. If more units than this have it, that finds the
+# newest soon.
 _MAX_COMPARED_AT_LAST = 48_000
-# So many ranges are read at once, at first: some milliseconds.
+# So many ranges are read at once, at first: about a millisecond.
 _FIRST_RANGES = 400
 
 
@@ -45,6 +49,7 @@ class TextSearch:
         self._last_candidates: (
             tuple[tuple[IndexCounters, str], list[Candidates] | None] | None
         ) = None
+        self._last_segments: tuple[IndexCounters, list[GramSegment]] | None = None
 
     def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
         few = self.find_few(folded, where, limit)
@@ -73,13 +78,27 @@ class TextSearch:
         last = self._last_candidates
         if last is None or last[0] != asked:
             found = text_grams.find_candidates(
-                db, counters.index_id, needle, _MAX_COMPARED_AT_LAST
+                db,
+                counters.index_id,
+                needle,
+                _MAX_COMPARED_AT_LAST,
+                self._list_segments(db, counters),
             )
             last = self._last_candidates = (asked, found)
         candidates = last[1]
         if candidates is None or text_grams.count_units(candidates) > limit:
             return None
         return candidates
+
+    def _list_segments(
+        self, db: Connection, counters: IndexCounters
+    ) -> list[GramSegment]:
+        """The segments that have grams; while the index stays the same, read once."""
+        last = self._last_segments
+        if last is None or last[0] != counters:
+            found = text_grams.list_segments(db, counters.index_id)
+            last = self._last_segments = (counters, found)
+        return last[1]
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
         if not folded or not where.kinds or limit <= 0:

@@ -22,7 +22,6 @@ from backstory.store.postgres.postings import (
     Ints,
     Postings,
     UnitWords,
-    join_postings,
     no_postings,
     unpack,
 )
@@ -143,7 +142,6 @@ def find_postings(
     if not rows:
         return {}
     counts = segments.read(db, index_id, {row[0] for row in rows})
-    parts: dict[str, list[Postings]] = {}
     own: dict[str, list[tuple[int, WordRow]]] = {}
     for segment_id, *columns in rows:
         row = WordRow(*columns)
@@ -151,12 +149,10 @@ def find_postings(
             own.setdefault(row.key, []).append((segment_id, row))
             continue
         for term in keys[row.key]:
-            found = _find_in_shared_row(segment_id, row, term, counts[segment_id])
+            found = _find_in_shared_row(row, term)
             if found is not None:
-                parts.setdefault(term, []).append(found)
-    for term, some in own.items():
-        parts.setdefault(term, []).append(_join_rows(some, counts))
-    return {term: join_postings(some) for term, some in parts.items()}
+                own.setdefault(term, []).append((segment_id, found))
+    return {term: _join_rows(some, counts) for term, some in own.items()}
 
 
 def _group_by_key(terms: Collection[str]) -> dict[str, list[str]]:
@@ -198,33 +194,33 @@ def _join_rows(
     )
 
 
-def _find_in_shared_row(
-    segment_id: int, row: WordRow, term: str, word_counts: Ints
-) -> Postings | None:
-    """The units that have a term, if it is in a shared row."""
+def _find_in_shared_row(row: WordRow, term: str) -> WordRow | None:
+    """A row of one term's own, cut out of the one that it shares; None if it has none.
+
+    Only what is cut out is unpacked, which is little.
+    """
     found = find_in_shared(term, row.shared_terms or "", row.shared_counts or b"")
     if found is None:
         return None
     first, unit_count = found
-    some = slice(first, first + unit_count)
     places, text_counts, around_counts = (
-        unpack(packed, row.unit_count) for packed in row[2:5]
+        _cut_out(packed, row.unit_count, first, unit_count) for packed in row[2:5]
     )
-    positions = no_postings().positions
-    if row.positions is not None:
-        uses = text_counts + around_counts
-        before = int(uses[:first].sum())
-        positions = unpack(row.positions, int(uses.sum()))
-        positions = positions[before : before + int(uses[some].sum())]
-    return _keep_living(
-        Postings(
-            places[some] + (segment_id << SEGMENT_BITS),
-            word_counts[places[some]],
-            text_counts[some],
-            around_counts[some],
-            positions,
-        )
+    positions = row.positions
+    if positions is not None:
+        uses = unpack(row.text_counts, row.unit_count)
+        uses += unpack(row.around_counts, row.unit_count)
+        before, own = int(uses[:first].sum()), uses[first : first + unit_count].sum()
+        positions = _cut_out(positions, int(uses.sum()), before, int(own))
+    return WordRow(
+        term, unit_count, places, text_counts, around_counts, positions, None, None
     )
+
+
+def _cut_out(packed: bytes, count: int, first: int, wanted: int) -> bytes:
+    """Some of ``count`` numbers that are packed."""
+    width = len(packed) // count
+    return packed[first * width : (first + wanted) * width]
 
 
 def _keep_living(postings: Postings) -> Postings:

@@ -21,7 +21,11 @@ from backstory.store.postgres.postings import (
     no_postings,
     to_term,
 )
-from backstory.store.postgres.recent_postings import RecentCounts, RecentPostings
+from backstory.store.postgres.recent_postings import (
+    RecentCounts,
+    RecentPhrases,
+    RecentPostings,
+)
 
 # Up to this many matching units are listed before words are matched.
 _FEW_UNITS = 20_000
@@ -54,6 +58,7 @@ class PostgresWords:
         self._segments = word_rows.SegmentCounts()
         self._recent = RecentPostings()
         self._counts = RecentCounts()
+        self._phrases = RecentPhrases()
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -88,8 +93,10 @@ class PostgresWords:
             return known.unit_ids, known.scores
         # As in SQLite: with helpful words, the needed ones count twice.
         times = 2 if words.helpful else 1
-        needed = self._find_spellings(db, counters, _flat(words.needed))
-        helpful = self._find_spellings(db, counters, _flat(words.helpful))
+        spellings = _flat(words.needed), _flat(words.helpful)
+        # All are read at once.
+        found = self._find_spellings(db, counters, [*spellings[0], *spellings[1]])
+        needed, helpful = found[: len(spellings[0])], found[len(spellings[0]) :]
         unit_ids = _union(needed)
         scores = bm25.score(
             [(each, times) for each in needed] + [(each, 1) for each in helpful],
@@ -208,22 +215,52 @@ class PostgresWords:
     def _find_phrases(
         self, db: Connection, counters: IndexCounters, tokens: dict[str, list[str]]
     ) -> dict[str, PhraseUnits]:
-        """The units that have each phrase, which is given with its tokens."""
-        has_phrases = any(len(some) > 1 for some in tokens.values())
+        """The units that have each phrase, which is given with its tokens.
+
+        Those of several tokens are remembered: what was found by them is scored by them
+        again, and finding them takes long if the tokens are frequent.
+        """
+        found = self._phrases.find(counters, tokens)
+        others = {each: some for each, some in tokens.items() if each not in found}
+        read = self._read_phrases(db, counters, others)
+        several = {k: units for k, units in read.items() if len(others[k]) > 1}
+        self._phrases.keep(counters, several)
+        return found | read
+
+    def _read_phrases(
+        self, db: Connection, counters: IndexCounters, tokens: dict[str, list[str]]
+    ) -> dict[str, PhraseUnits]:
+        several = [some for some in tokens.values() if len(some) > 1]
+        in_phrases = {to_term(token) for token in chain.from_iterable(several)}
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
-        if not terms:
-            return {each: bm25.find_phrase([]) for each in tokens}
-        postings = self._recent.find(counters, terms, with_positions=has_phrases)
-        if missing := terms - postings.keys():
-            read = self._find_postings(
-                db, counters.index_id, missing, with_positions=has_phrases
-            )
-            self._recent.keep(counters, read, with_positions=has_phrases)
-            postings |= read
+        postings = self._get_postings(db, counters, in_phrases, with_positions=True)
+        # Positions take most of the room.
+        postings |= self._get_postings(
+            db, counters, terms - in_phrases, with_positions=False
+        )
         return {
             phrase: bm25.find_phrase([postings[to_term(token)] for token in some])
             for phrase, some in tokens.items()
         }
+
+    def _get_postings(
+        self,
+        db: Connection,
+        counters: IndexCounters,
+        terms: set[str],
+        *,
+        with_positions: bool,
+    ) -> dict[str, Postings]:
+        """The postings of all these terms: those that are remembered, and others."""
+        known = self._recent.find(counters, terms, with_positions=with_positions)
+        missing = terms - known.keys()
+        if not missing:
+            return known
+        read = self._find_postings(
+            db, counters.index_id, missing, with_positions=with_positions
+        )
+        self._recent.keep(counters, read, with_positions=with_positions)
+        return known | read
 
     def _find_postings(
         self,
