@@ -206,6 +206,11 @@ def _copy(installed: Path, folder: Path) -> Path:
         copy = folder / "package" / each.relative_to(package.parent)
         if each.exists():
             shutil.copytree(each, copy, symlinks=True)
+    # With a strict umask, only the user who installed it may read it.
+    for each in (folder / "package", *(folder / "package").rglob("*")):
+        mode = each.lstat().st_mode & 0o500
+        if not each.is_symlink():
+            each.chmod(mode | mode >> 3 | mode >> 6)
     return folder / "package" / installed.relative_to(package.parent)
 
 
