@@ -21,10 +21,12 @@ from backstory.store.postgres.postings import (
     no_postings,
     to_term,
 )
-from backstory.store.postgres.recent_postings import (
-    RecentCounts,
-    RecentPhrases,
-    RecentPostings,
+from backstory.store.postgres.recent_terms import (
+    MAX_COUNTS,
+    MAX_PHRASE_BYTES,
+    MAX_POSTINGS_BYTES,
+    RecentTerms,
+    measure_bytes,
 )
 
 # Up to this many matching units are listed before words are matched.
@@ -56,9 +58,14 @@ class PostgresWords:
         self._transactions = transactions
         self._tokenizer = WordTokenizer()
         self._segments = word_rows.SegmentCounts()
-        self._recent = RecentPostings()
-        self._counts = RecentCounts()
-        self._phrases = RecentPhrases()
+        # By term, and whether they have positions.
+        self._postings: RecentTerms[tuple[str, bool], Postings] = RecentTerms(
+            MAX_POSTINGS_BYTES, measure_bytes
+        )
+        self._phrases: RecentTerms[str, PhraseUnits] = RecentTerms(
+            MAX_PHRASE_BYTES, measure_bytes
+        )
+        self._counts: RecentTerms[str, int] = RecentTerms(MAX_COUNTS, lambda count: 1)
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -202,8 +209,8 @@ class PostgresWords:
     def knows_units_of(self, counters: IndexCounters, word: str) -> bool:
         """Whether the units that have a word were read before."""
         terms = {to_term(token) for token in self.tokenize(word)}
-        known = self._recent.find(counters, terms, with_positions=False)
-        return known.keys() == terms
+        wanted = {(term, False) for term in terms}
+        return self._postings.find(counters, wanted).keys() == wanted
 
     def _find_spellings(
         self, db: Connection, counters: IndexCounters, spellings: Sequence[str]
@@ -252,14 +259,19 @@ class PostgresWords:
         with_positions: bool,
     ) -> dict[str, Postings]:
         """The postings of all these terms: those that are remembered, and others."""
-        known = self._recent.find(counters, terms, with_positions=with_positions)
+        wanted = [(term, with_positions) for term in terms]
+        found = self._postings.find(counters, wanted)
+        known = {term: postings for (term, _), postings in found.items()}
         missing = terms - known.keys()
         if not missing:
             return known
         read = self._find_postings(
             db, counters.index_id, missing, with_positions=with_positions
         )
-        self._recent.keep(counters, read, with_positions=with_positions)
+        self._postings.keep(
+            counters,
+            {(term, with_positions): postings for term, postings in read.items()},
+        )
         return known | read
 
     def _find_postings(
