@@ -25,8 +25,9 @@ from backstory.values.structs import FrozenStruct, replace
 _NUL = b"\0"
 # From this many blocks on, a second thread helps to check them.
 _MANY_BLOCKS = 16
-# Searching less takes less time than other threads take to notice.
+# A search in less than this ends before another thread could take over.
 _LONG_SEARCH_BYTES = 8_000_000
+# This much is searched before other threads are let in.
 _NEAR_BYTES = 256_000
 _CACHE_LINE_BYTES = 64
 
@@ -251,7 +252,7 @@ def _find_beside_others(view: memoryview) -> Callable[[bytes, int], int] | None:
     address, size = text.address, len(text)
 
     def find(needle: bytes, start: int) -> int:
-        # Frequent bytes are near, and other threads would only be woken up in vain.
+        # Frequent bytes are near, so other threads would be woken up for nothing.
         near: int = stringzilla.find(view, needle, start, start + _NEAR_BYTES)
         if near >= 0:
             return near
@@ -265,7 +266,7 @@ def _find_beside_others(view: memoryview) -> Callable[[bytes, int], int] | None:
 
 
 def _align(place: int) -> int:
-    """Where to begin instead: within a cache line, searching takes a third longer."""
+    """Where its cache line begins: from elsewhere, a search takes a third longer."""
     return place - place % _CACHE_LINE_BYTES
 
 

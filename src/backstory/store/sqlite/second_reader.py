@@ -1,4 +1,4 @@
-"""What of a search a second thread may read in an index, beside the first.
+"""Which parts of a search in an index a second thread may take over.
 
 In a large index, SQLite, numpy and the search in texts take milliseconds, in which they
 do not need Python. In a small one, handing over to another thread takes longer.
