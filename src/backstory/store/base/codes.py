@@ -20,8 +20,7 @@ _MANY = 100_000
 # For each vector that is compared exactly, this many are chosen by their codes.
 BY_CODES = 4
 _GUESSED_FROM = 20_000
-# So many vectors are compared at a time, so that what is computed stays in the
-# processor's cache.
+# How many vectors are compared at a time: few enough for the processor's cache.
 _COMPARED_AT_ONCE = 1 << 15
 # In place of the time of a unit that has none.
 UNKNOWN_TIME = int(np.iinfo(np.int64).min)

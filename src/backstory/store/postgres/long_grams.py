@@ -5,9 +5,9 @@ gram has a slot, which it shares with others, and a row for each segment that ha
 units in whose texts one of them is. The units with all grams of a part are few.
 
 In a row, units are numbers within the segment: each is stored as the distance to the
-one before it, in one byte; 255 stands for 255 units further, where none is meant, and
-another distance follows, which may be 0. If that takes more room than one bit for each
-unit of the segment, it is bits.
+one before it, in one byte; 255 only skips that many units, and the rest of the
+distance follows, which may be 0. If that takes more room than one bit for each unit of
+the segment, it is bits.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,12 +27,12 @@ _SLOT_BITS = 13
 _SLOTS = 1 << _SLOT_BITS
 _AS_BITS = SEGMENT_SIZE // 8
 _FAR = 255
-# Knuth's, for hashing by multiplication.
+# Knuth's constant for multiplicative hashing.
 _FACTOR = np.uint32(2_654_435_761)
 _PRIME = np.uint32(257)
 # More grams of a part would tell little more.
 _MAX_GRAMS = 8
-# So many units are a block.
+# Units per block.
 _BLOCK_UNITS = 4
 
 # A slot and its units, as they are stored.
@@ -116,7 +116,7 @@ def _unpack(rows: Sequence[_Placed], there: NDArray[np.bool_]) -> None:
         units[firsts[1:]] -= ends[:-1]
         np.cumsum(units, out=units)
         there[units] = True
-        # What is 255 units further is not meant, unless no other distance follows.
+        # A 255 only skips units: where it lands counts only if the next distance is 0.
         far = np.flatnonzero(steps == _FAR)
         there[units[far]] = steps[far + 1] == 0
     for place, packed in rows:
